@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_folder_and_the_list_of_what_does_not_count_are_read() {
+    fn the_folder_name_and_the_list_of_unscored_scenarios_are_parsed() {
         let folder = "server-tools-list-2026-11-15T06-18-34-914Z";
         assert_eq!(scenario_of(folder), Some("tools-list"));
         assert_eq!(scenario_of("server-x"), None);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_without_a_check_does_not_hold_and_one_without_a_success_is_passed_over() {
+    fn a_scenario_without_a_check_fails_and_one_without_a_success_is_skipped() {
         let check = |status| Check {
             id: "c".into(),
             status,

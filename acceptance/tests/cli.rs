@@ -228,7 +228,7 @@ error: `creole.toml` is not UTF-8 text (line 2)
 }
 
 #[test]
-fn invalid_toml_is_shown_where_it_breaks() {
+fn invalid_toml_is_shown_with_its_position() {
     let expected = "\
 error: not valid TOML: unclosed table, expected `]`
  --> creole.toml:1:8
@@ -240,7 +240,7 @@ error: not valid TOML: unclosed table, expected `]`
 }
 
 #[test]
-fn an_unknown_key_is_shown_with_the_one_that_was_meant() {
+fn an_unknown_key_is_shown_with_a_similar_one() {
     let expected = "\
 error: unknown key `pakcs`
  --> creole.toml:3:1
@@ -253,7 +253,7 @@ error: unknown key `pakcs`
 }
 
 #[test]
-fn a_wrong_type_is_shown_with_the_right_one() {
+fn a_wrong_type_is_shown_with_the_expected_one() {
     let expected = "\
 error: expected a list, found the string \"echo\"
  --> creole.toml:2:9
@@ -266,7 +266,7 @@ error: expected a list, found the string \"echo\"
 }
 
 #[test]
-fn an_unknown_word_is_shown_with_the_allowed_ones() {
+fn an_unknown_value_is_shown_with_the_allowed_ones() {
     let expected = "\
 error: unknown value `jsno`
  --> creole.toml:3:10
@@ -321,7 +321,7 @@ error: `lifecycle` is strict, but `methods` has no notifications/initialized
 }
 
 #[test]
-fn serve_refuses_what_check_refuses() {
+fn serve_refuses_every_configuration_that_check_refuses() {
     let folder = folder();
     fs::write(folder.path().join("creole.toml"), "[server]\npage_size = 0\n").unwrap();
     let served = creole_in(folder.path(), &["serve", "creole.toml"]);
@@ -330,7 +330,7 @@ fn serve_refuses_what_check_refuses() {
 }
 
 #[test]
-fn show_prints_each_preset_as_it_stands_in_its_file() {
+fn show_prints_each_preset_verbatim() {
     for preset in PRESETS {
         let file = repository().join("presets").join(format!("{preset}.toml"));
         let text = fs::read_to_string(file).unwrap();
@@ -340,7 +340,7 @@ fn show_prints_each_preset_as_it_stands_in_its_file() {
 }
 
 #[test]
-fn each_shown_preset_is_a_file_that_holds() {
+fn each_shown_preset_is_a_valid_file() {
     for preset in PRESETS {
         let shown = creole(&["config", "show", "--preset", preset]);
         let checked = check(&shown.stdout);
@@ -350,7 +350,7 @@ fn each_shown_preset_is_a_file_that_holds() {
 }
 
 #[test]
-fn check_says_what_it_understood() {
+fn check_prints_a_summary() {
     let text = r#"
 [server]
 name = "acme-${CREOLE_TEST_NAME}"
@@ -413,7 +413,7 @@ fn serve_answers_on_stdout_and_logs_one_line_per_event_on_stderr() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_never_holds_up_an_answer() {
+fn an_unread_log_never_delays_a_response() {
     let folder = folder();
     fs::write(folder.path().join("creole.toml"), TALKATIVE).unwrap();
     let mut child = Command::new(binary().unwrap())

@@ -40,7 +40,7 @@ fn a_tool_that_only_runs_as_a_task_is_followed_to_its_end() {
 }
 
 #[test]
-fn a_tool_that_may_run_as_a_task_comes_to_the_same() {
+fn a_tool_with_optional_task_support_returns_the_same_result() {
     for era in ["stateless = false", "handshake = false"] {
         let (code, stdout, stderr) = call(era, &["slow_compute", "--arg", "seconds=0"]);
         assert_eq!(code, Some(0), "{era}: {stderr}");

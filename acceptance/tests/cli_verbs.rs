@@ -89,7 +89,7 @@ fn assert_ran(ran: &Ran, code: i32, stdout: &str, stderr: &str) {
 }
 
 #[test]
-fn a_list_is_the_same_whichever_way_the_server_is_reached() {
+fn a_list_is_the_same_over_every_transport() {
     let place = Place::new();
     let preset = place.run(&["list", "tools", "--json", "--preset", "everything"]).json();
     assert!(preset["tools"].as_array().is_some_and(|tools| tools.len() > 40));
@@ -164,7 +164,7 @@ fn a_tool_that_fails_is_a_failure_with_a_reason() {
 }
 
 #[test]
-fn a_wrong_command_line_says_what_would_be_right() {
+fn an_invalid_command_line_is_reported_with_a_correct_one() {
     let place = Place::new();
     let cases: [(&[&str], i32, &str); 13] = [
         (
@@ -261,7 +261,7 @@ fn a_resource_is_read_as_it_is() {
 }
 
 #[test]
-fn a_prompt_shows_who_says_what() {
+fn a_prompt_shows_the_role_of_each_message() {
     let place = Place::new();
     let words = ["prompt", "--preset", "default", "plan_task", "--arg", "goal=Ship it"];
     let ran = place.run(&words);
@@ -272,7 +272,7 @@ fn a_prompt_shows_who_says_what() {
 }
 
 #[test]
-fn log_messages_are_talk_and_progress_is_for_terminals() {
+fn log_messages_go_to_stderr_and_progress_to_terminals_only() {
     let place = Place::new();
     let logs = "server: info: Tool execution started\nserver: info: Tool processing data\n\
                 server: info: Tool execution completed\n";
@@ -288,7 +288,7 @@ fn log_messages_are_talk_and_progress_is_for_terminals() {
 }
 
 #[test]
-fn questions_are_declined_where_there_is_no_terminal() {
+fn input_requests_are_declined_without_a_terminal() {
     let place = Place::new();
     for era in ERAS {
         let call = ["call", "test_elicitation", "--arg", "message=Who are you?"];
@@ -304,7 +304,7 @@ fn questions_are_declined_where_there_is_no_terminal() {
 }
 
 #[test]
-fn the_current_directory_is_told_only_if_that_is_wanted() {
+fn the_current_directory_is_offered_only_with_the_option() {
     let place = Place::new();
     let call = ["call", "--preset", "everything", "test_input_required_result_list_roots"];
     assert_eq!(place.run(&call).code, Some(1));
@@ -456,7 +456,7 @@ const DESKTOP: &str = r#"{
 }"#;
 
 #[test]
-fn an_imported_configuration_holds_and_has_no_secrets() {
+fn an_imported_configuration_is_valid_and_has_no_secrets() {
     let place = Place::new();
     fs::write(place.path().join("desktop.json"), DESKTOP).expect("the folder can be written");
     let import = ["import", "desktop.json", "--output", "creole.toml"];

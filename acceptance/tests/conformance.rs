@@ -22,20 +22,20 @@ const SKIPPED_BY_THE_SUITE: &str = "tasks-status-notifications";
 const POLLING: &str = "server-sse-polling";
 
 #[test]
-fn what_the_revision_2025_11_25_requires_holds() {
+fn the_requirements_of_revision_2025_11_25_are_met() {
     let Some(verdict) = judged(Suite::Newest, &["--requirements", "2025-11-25"]) else { return };
     scores(&verdict, (30, 30), (3, 3));
     assert_eq!(verdict.count(POLLING, Status::Success), 3, "{}", verdict.table());
 }
 
 #[test]
-fn what_the_revision_2026_07_28_requires_holds() {
+fn the_requirements_of_revision_2026_07_28_are_met() {
     let Some(verdict) = judged(Suite::Newest, &["--requirements", "2026-07-28"]) else { return };
     scores(&verdict, (37, 37), (13, 13));
 }
 
 #[test]
-fn the_scenarios_of_the_skills_extension_hold() {
+fn the_scenarios_of_the_skills_extension_pass() {
     for scenario in ["enumeration", "directory", "manifest"] {
         let scenario = format!("sep-2640-skills-{scenario}");
         let Some(verdict) = judged(Suite::Newest, &["--scenario", &scenario]) else { return };
@@ -44,7 +44,7 @@ fn the_scenarios_of_the_skills_extension_hold() {
 }
 
 #[test]
-fn every_scenario_of_the_suite_that_npm_calls_latest_holds() {
+fn every_scenario_of_the_latest_suite_on_npm_passes() {
     let Some(verdict) = judged(Suite::Latest, &["--suite", "all"]) else { return };
     scores(&verdict, (32, 32), (0, 0));
     assert_eq!(verdict.count(POLLING, Status::Success), 3, "{}", verdict.table());

@@ -50,27 +50,27 @@ const SKILLS: [&str; 4] = [
 const OAUTH: &str = "auth/";
 
 #[test]
-fn what_the_revision_2025_11_25_wants_of_a_client_holds() {
+fn the_client_meets_the_requirements_of_revision_2025_11_25() {
     judged(Suite::Newest, &HANDSHAKE, Some("2025-11-25"));
 }
 
 #[test]
-fn what_the_revision_2025_06_18_wants_of_a_client_holds() {
+fn the_client_meets_the_requirements_of_revision_2025_06_18() {
     judged(Suite::Newest, &["initialize", "tools_call"], Some("2025-06-18"));
 }
 
 #[test]
-fn what_the_revision_2026_07_28_wants_of_a_client_holds() {
+fn the_client_meets_the_requirements_of_revision_2026_07_28() {
     judged(Suite::Newest, &STATELESS, Some("2026-07-28"));
 }
 
 #[test]
-fn what_the_skills_extension_wants_of_a_client_holds() {
+fn the_client_meets_the_requirements_of_the_skills_extension() {
     judged(Suite::Newest, &SKILLS, Some("2026-07-28"));
 }
 
 #[test]
-fn what_the_suite_that_npm_calls_latest_wants_of_a_client_holds() {
+fn the_client_passes_the_latest_suite_on_npm() {
     judged(Suite::Latest, &HANDSHAKE[..4], None);
 }
 

@@ -127,7 +127,7 @@ fn a_key_is_printed_once_and_stored_as_its_hash() {
 }
 
 #[test]
-fn a_user_is_taken_out() {
+fn a_user_is_removed() {
     let folder = folder();
     passwd(folder.path(), &["users.txt", "alice"], PASSWORD);
     passwd(folder.path(), &["users.txt", "bob"], PASSWORD);
@@ -142,7 +142,7 @@ fn a_user_is_taken_out() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_and_changes_nothing() {
+fn an_unusable_value_is_refused_and_changes_nothing() {
     let folder = folder();
     let cases: [(&[&str], &str, &str); 9] = [
         (&["users.txt", "alice"], "hunter2\n", "the password has fewer than 12 characters"),
@@ -182,7 +182,7 @@ fn what_cannot_be_used_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn the_command_line_asks_for_one_thing_at_a_time() {
+fn the_command_line_accepts_one_action_at_a_time() {
     let folder = folder();
     let wrong: [&[&str]; 6] = [
         &["users.txt"],
@@ -201,7 +201,7 @@ fn the_command_line_asks_for_one_thing_at_a_time() {
 }
 
 #[test]
-fn a_file_with_a_mistake_is_shown_where_and_left_alone() {
+fn an_invalid_file_is_reported_with_its_line_and_not_changed() {
     let folder = folder();
     let path = folder.path().join("users.txt");
     let write = |text: &str, mode| {
@@ -245,7 +245,7 @@ fn runs_at_the_same_time_lose_nothing() {
 }
 
 #[test]
-fn check_reads_the_files_and_says_who_may_come_in() {
+fn check_reads_the_files_and_lists_the_principals() {
     let folder = folder();
     passwd(folder.path(), &["users.txt", "alice"], PASSWORD);
     passwd(folder.path(), &["keys.txt", "--key", "ci"], "");

@@ -40,7 +40,7 @@ use creole_test_wait::blocking::within;
 use serde_json::Value;
 
 #[test]
-fn what_the_documents_show_is_what_happens() {
+fn the_examples_of_the_documents_are_correct() {
     let mut problems = Vec::new();
     let documents = documents();
     if !documents.iter().any(|path| path.ends_with("README.md")) {
@@ -332,7 +332,7 @@ fn say(line: &str) {
 }
 
 #[test]
-fn a_block_is_known_by_its_mark_and_by_what_it_follows() {
+fn a_block_is_recognised_by_its_mark_and_its_context() {
     let document = "```sh\na\n```\n\n```text\nb\n```\nprose\n```json\n{}\n```\n";
     let found: Vec<_> = blocks(document)
         .into_iter()
@@ -351,7 +351,7 @@ fn a_block_is_known_by_its_mark_and_by_what_it_follows() {
 }
 
 #[test]
-fn an_ellipsis_stands_for_any_text() {
+fn an_ellipsis_matches_any_text() {
     assert!(matches("a…c…e", "abcde") && matches("…", "") && matches("a", "a"));
     assert!(!matches("a…c", "abcd") && !matches("a", "ab") && !matches("a…a", "a"));
 }
@@ -386,7 +386,7 @@ cargo xtask test
 }
 
 #[test]
-fn a_document_that_is_wrong_has_a_problem_at_its_line() {
+fn a_wrong_document_has_a_problem_with_its_line() {
     let wrong = [
         "```sh\ncreole srve\n```",
         "```sh\ncargo xtask nonsense\n```",

@@ -92,7 +92,7 @@ fn every_official_example_of_a_request_is_understood() {
 }
 
 #[test]
-fn every_official_example_of_answers_brought_back_reaches_the_call() {
+fn every_official_example_of_input_responses_reaches_the_call() {
     let Some(examples) = examples() else { return };
     for example in examples.iter().filter(|example| example.definition == "InputResponses") {
         let params = json!({"name": "t", "inputResponses": example.value, "requestState": "s"});

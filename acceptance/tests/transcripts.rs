@@ -22,23 +22,23 @@ use creole_acceptance::transcript::Transcript;
 const WORKERS: usize = 4;
 
 #[test]
-fn every_transcript_holds_on_the_machine_stage() {
+fn every_transcript_passes_on_the_machine_driver() {
     hold_on(machine::NAME);
 }
 
 #[test]
-fn every_transcript_holds_on_the_memory_stage() {
+fn every_transcript_passes_in_memory() {
     hold_on(memory::NAME);
 }
 
 #[test]
-fn every_transcript_holds_on_the_stdio_stage() {
+fn every_transcript_passes_over_stdio() {
     stdio::binary().expect("the binary under test");
     hold_on(stdio::NAME);
 }
 
 #[test]
-fn every_transcript_holds_on_the_http_stage() {
+fn every_transcript_passes_over_http() {
     stdio::binary().expect("the binary under test");
     hold_on(http::NAME);
 }
@@ -46,7 +46,7 @@ fn every_transcript_holds_on_the_http_stage() {
 /// The front of the chain must follow its document, wherever the tools are. Here they are those of an external server,
 /// which uses the specification's dialect and does not know the front.
 #[test]
-fn every_transcript_of_the_chain_holds_through_the_chain() {
+fn every_transcript_of_the_chain_passes_through_the_chain() {
     let folder = root().join("seeds/001-mcp-chain");
     let files: Vec<PathBuf> = all().into_iter().filter(|file| file.starts_with(&folder)).collect();
     assert!(files.len() > 20, "{}", files.len());
@@ -104,7 +104,7 @@ fn hold_on(stage: &str) {
 }
 
 #[test]
-fn every_transcript_says_what_it_shows_and_which_clause() {
+fn every_transcript_has_prose_and_a_clause() {
     let files = all();
     assert!(!files.is_empty());
     let mistakes: Vec<String> = files

@@ -178,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn quick_takes_fewer_repetitions_unless_told_otherwise() {
+    fn quick_uses_fewer_repetitions_unless_configured() {
         assert_eq!(parse(&[]).unwrap().plan().repetitions, 5);
         assert_eq!(parse(&["--quick"]).unwrap().plan().repetitions, 3);
         assert_eq!(parse(&["--quick", "--repetitions", "7"]).unwrap().plan().repetitions, 7);
     }
 
     #[test]
-    fn a_wrong_option_shows_the_right_ones() {
+    fn an_invalid_option_shows_the_valid_ones() {
         for wrong in [&["--fast"][..], &["--repetitions", "0"], &["--creole"]] {
             assert!(parse(wrong).unwrap_err().contains("usage: cargo xtask bench stdio"));
         }

@@ -64,7 +64,7 @@ mod tests {
     use super::{USAGE, run};
 
     #[test]
-    fn a_wrong_word_shows_the_right_ones() {
+    fn an_invalid_command_shows_the_valid_ones() {
         for wrong in [&["tset"][..], &["docs", "--chekc"], &["tidy", "now"], &["bench"]] {
             let words: Vec<String> = wrong.iter().map(ToString::to_string).collect();
             assert!(run(&words).unwrap_err().ends_with(USAGE));

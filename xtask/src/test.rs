@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_step_shows_the_right_ones() {
+    fn an_invalid_step_shows_the_valid_ones() {
         let told = run(&["--only", "everything"]).unwrap_err();
         for step in STEPS {
             assert!(told.contains(step.name), "{told}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_repeats_what_was_not_checked() {
+    fn the_summary_repeats_the_skipped_checks() {
         let notes = ["the schemas".to_owned()];
         let told = summary(9, Duration::from_millis(1540), &notes);
         assert_eq!(told, "\n== all 9 steps passed in 1.5 s\n   not checked: the schemas");

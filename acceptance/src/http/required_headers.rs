@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_stands_alone_is_repeated_in_its_headers() {
+    fn a_stateless_request_is_mirrored_in_its_headers() {
         let meta = json!({VERSION_KEY: "v"});
         let call = json!({"method": "tools/call", "params": {"name": "grüße", "_meta": meta}});
         let expected = ["MCP-Protocol-Version: v", "Mcp-Method: tools/call"];

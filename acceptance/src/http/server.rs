@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_taken_from_the_line_that_tells_it() {
+    fn the_address_is_read_from_the_log_line() {
         let line = "creole: `everything` listens on http://127.0.0.1:8080/mcp";
         assert_eq!(address_in(line), "127.0.0.1:8080".parse().ok());
         let encrypted = line.replace("http:", "https:");

@@ -53,7 +53,7 @@ mod tests {
     use super::Events;
 
     #[test]
-    fn messages_are_found_however_the_stream_is_cut() {
+    fn messages_are_found_in_every_split_of_the_stream() {
         let stream = b": hello\r\nid: 1\r\ndata:\r\n\r\nevent: message\ndata: {\"a\":1}\n\ndata:{\"b\":\ndata: 2}\n\n";
         for size in 1..stream.len() {
             let mut events = Events::default();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_an_error() {
+    fn invalid_json_is_an_error() {
         assert!(Events::default().take(b"data: hello\n\n").is_err());
     }
 }

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_another_call_of_the_same_client_is_wrong() {
+    fn a_response_to_another_call_of_the_same_client_is_wrong() {
         let stale = [call(1, "a", &["a"]), call(1, "b", &["a"])];
         assert_eq!(breaches(stale), [Breach::WrongNonce("a".to_owned())]);
     }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_a_wrong_id_and_an_answer_out_of_nowhere_are_breaches() {
+    fn an_error_a_wrong_id_and_an_unexpected_response_are_violations() {
         let mut history = History::default();
         let failed = json!({"id": 2, "result": {"content": [{"text": "a"}], "isError": true}});
         history.add([Call {

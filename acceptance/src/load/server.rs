@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn only_limits_that_were_given_are_set() {
+    fn only_configured_limits_are_set() {
         let limits = HttpLimitSettings { sessions: Some(10), ..HttpLimitSettings::default() };
         assert_eq!(limits.table(), "[http.limits]\nmax_sessions = 10\n");
     }

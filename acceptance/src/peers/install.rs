@@ -380,7 +380,7 @@ mod tests {
     use super::{Missing, job, lock_file, once_in, side_by_side};
 
     #[test]
-    fn an_installation_runs_again_only_if_its_manifest_changed_or_its_product_is_gone() {
+    fn an_installation_runs_again_only_if_its_manifest_changed_or_its_product_is_missing() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("peer");
         let product = folder.join("program");
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn every_job_runs_and_what_is_missing_is_told_by_name() {
+    fn every_job_runs_and_missing_programs_are_named() {
         let jobs = (0..20).map(|number| {
             job(&format!("peer {number}"), move || match number {
                 7 => Err(Missing("no such package".to_owned())),

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_left_behind_does_not_hold_up_its_parents_output() {
+    fn a_process_left_behind_does_not_block_its_parents_output() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 600 & echo done"]);
         let started = Instant::now();

@@ -51,7 +51,7 @@ const ACKNOWLEDGED: &str = r#"< {"jsonrpc":"2.0","method":"notifications/subscri
 const CHANGED: &str = r#"< {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}}"#;
 
 #[test]
-fn a_fair_conversation_passes() {
+fn a_correct_session_passes() {
     let lines = after_handshake(
         &V2025_11_25,
         &[
@@ -66,7 +66,7 @@ fn a_fair_conversation_passes() {
 }
 
 #[test]
-fn a_result_of_the_wrong_shape_is_seen() {
+fn a_result_of_the_wrong_shape_is_detected() {
     let lines = [
         r#"> {"jsonrpc":"2.0","id":1,"method":"tools/list"}"#,
         r#"< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t"}]}}"#,
@@ -102,7 +102,7 @@ fn an_answer_to_a_notification_is_seen() {
 }
 
 #[test]
-fn a_question_needs_a_handshake_and_a_capability() {
+fn an_input_request_needs_a_handshake_and_a_capability() {
     let question = r#"< {"jsonrpc":"2.0","id":"q","method":"roots/list"}"#;
     objects(&[question], "without a handshake");
     assert_eq!(verdict(&after_handshake(&V2025_11_25, &[question])), Ok(()));
@@ -125,7 +125,7 @@ fn a_log_message_below_the_level_is_seen() {
 }
 
 #[test]
-fn a_listener_is_acknowledged_first_and_told_what_it_asked_for() {
+fn a_subscription_is_acknowledged_first_and_gets_only_the_requested_notifications() {
     objects(&[LISTEN, CHANGED], "not acknowledged yet");
     let bare = r#"< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     objects(&[LISTEN, ACKNOWLEDGED, bare], "without a subscription");
@@ -182,7 +182,7 @@ fn a_protocol_of_its_own_is_judged_as_json_rpc() {
 }
 
 #[test]
-fn what_is_no_message_is_seen() {
+fn an_invalid_message_is_detected() {
     objects(&["< {"], "not one JSON value");
     objects(&[r#"< {"jsonrpc":"2.0","jsonrpc":"2.0"}"#], "repeat");
     objects(&[r#"< {"jsonrpc":"2.0","id":1}"#], "exactly one of");
@@ -216,7 +216,7 @@ fn on_task(method: &str, result: &str) -> Result<(), String> {
 }
 
 #[test]
-fn a_task_has_what_belongs_to_its_state_and_nothing_else() {
+fn a_task_has_the_members_of_its_state_and_no_others() {
     let result = r#""result":{"resultType":"complete","content":[]}"#;
     let fair = [
         ("tools/call", r#""resultType":"task",HEAD,"status":"working","ttlMs":1"#.to_owned()),
@@ -249,7 +249,7 @@ fn a_task_has_what_belongs_to_its_state_and_nothing_else() {
 }
 
 #[test]
-fn a_task_goes_to_who_can_follow_it_and_its_result_names_it() {
+fn a_task_is_sent_to_clients_with_the_capability_and_its_result_names_it() {
     let created = format!(
         r#"< {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"task",{HEAD},"status":"working","ttlMs":1}}}}"#
     );

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_in_and_come_out_and_the_end_is_clean() {
+    fn lines_are_written_and_read_and_the_exit_is_clean() {
         let mut stage = shell("cat");
         stage.send(b"one\ntwo\n");
         assert_eq!(stage.receive(SOON).as_deref(), Some("one"));
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_dies_is_noticed_at_once() {
+    fn a_server_that_exits_is_detected_at_once() {
         let start = Instant::now();
         assert_eq!(shell("exit 0").receive(Duration::from_secs(60)), None);
         assert!(start.elapsed() < SOON);
     }
 
     #[test]
-    fn bytes_that_are_no_proper_line_are_marked() {
+    fn bytes_that_are_not_a_valid_line_are_marked() {
         let mut stage = shell(r"printf '\377\n{}'");
         assert_eq!(stage.receive(SOON).as_deref(), Some("\u{fffd} (not UTF-8)"));
         assert_eq!(stage.receive(SOON).as_deref(), Some("{} (no newline at its end)"));

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_shows_the_place_both_sides_and_the_conversation() {
+    fn a_report_shows_the_location_both_sides_and_the_session() {
         let mut conversation = ConversationLog::default();
         conversation.add(">", "{\"id\":1}\n");
         conversation.add("<", "{\"id\":2}");

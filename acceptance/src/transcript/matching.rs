@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_names_its_place() {
+    fn a_difference_names_its_path() {
         let verdict = compare(r#"{"tools":[{"name":"echo"}]}"#, r#"{"tools":[{"name":"hello"}]}"#);
         assert_eq!(verdict, Err("at tools.0.name: \"hello\", expected \"echo\"".into()));
     }

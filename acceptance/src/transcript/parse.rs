@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_headers_and_steps_are_told_apart() {
+    fn prose_headers_and_steps_are_distinguished() {
         let text = "First: a sentence\nover two lines.\n\nSpec: one\nSpec: two\nServer: --preset x\n\
                     Skip machine: it has no process\nReal time: a second is enough\n\n\
                     # why\n> {}\n\n< {}\n+1s\n!\n";
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meta_header_is_expanded_in_both_directions_and_its_line_is_named_otherwise() {
+    fn a_meta_header_is_expanded_in_both_directions_and_an_error_names_its_line() {
         let with = |dialogue| read(&format!("{HEAD}Meta client: {{\"a\":1}}\n\n{dialogue}"));
         let expanded =
             with("> {\"_meta\":@client}\n< {\"_meta\":\n  {@client,\"b\":2}}\n").unwrap();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_the_dialogue_carry_their_line() {
+    fn errors_in_the_dialogue_carry_their_line() {
         assert!(with("> {}\n? what\n").unwrap_err().starts_with("t.txt:6: not a step"));
         assert!(with("< {\n").unwrap_err().contains("line 5: not JSON"));
         assert!(with(">{}\n").unwrap_err().contains("a space is missing"));

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_string_stands_for_its_bytes_without_a_newline() {
+    fn a_string_means_its_bytes_without_a_newline() {
         assert_eq!(bytes(r#""ping\r\n""#).unwrap(), b"ping\r\n");
         assert_eq!(bytes(r#""\u00e9\"\\""#).unwrap(), "é\"\\".as_bytes());
     }

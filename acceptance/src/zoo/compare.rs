@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_difference_of_a_list_is_found() {
+    fn every_other_difference_of_a_list_is_reported() {
         let direct = json!({"items": [{"name": "a"}, {"name": "b"}], "server": null});
         for (items, server, place) in [
             (json!([{"name": "b"}, {"name": "a"}]), "s", "tools/list / items / 0 / name"),

@@ -21,7 +21,7 @@ fn telling() -> TempDir {
 }
 
 #[test]
-fn a_program_is_given_the_entries_of_the_environment_that_the_command_line_names() {
+fn a_program_gets_the_environment_variables_that_the_command_line_names() {
     let (folder, creole) = (telling(), creole());
     for verb in ["serve", "connect"] {
         let entries = [verb, "--env", "HANDED_ON", "--env", "GIVEN=two"];
@@ -47,7 +47,7 @@ fn an_entry_that_is_not_there_is_missed_at_once() {
 }
 
 #[test]
-fn a_server_of_another_dialect_is_spoken_to_in_it_whether_that_was_said_or_not() {
+fn an_upstream_dialect_is_used_whether_configured_or_detected() {
     let (folder, creole) = (tempfile::tempdir().unwrap(), creole());
     let program = ["--", &creole, "serve", "--preset", "bb-mcp-server"];
     let said: [&[&str]; 4] = [
@@ -75,7 +75,7 @@ fn a_server_of_another_dialect_is_spoken_to_in_it_whether_that_was_said_or_not()
 }
 
 #[test]
-fn connect_logs_each_step_when_it_is_asked_to() {
+fn connect_logs_each_step_at_debug_level() {
     let folder = tempfile::tempdir().unwrap();
     for (debug, is_logged) in [(&["--debug"][..], true), (&[][..], false)] {
         let words = [&["connect", "--preset", "fpf-governance"], debug].concat();

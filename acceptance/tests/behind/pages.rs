@@ -30,7 +30,7 @@ fn pages(
 }
 
 #[test]
-fn a_list_of_several_pages_is_whole_through_a_front_that_gives_pages_of_its_own() {
+fn a_list_of_several_pages_is_complete_through_a_server_that_pages_again() {
     let (folder, creole) = (tempfile::tempdir().unwrap(), creole());
     let (folder, external) = (folder.path(), "[server]\npacks = [\"everything\"]\n");
     write(folder, "whole.toml", external);

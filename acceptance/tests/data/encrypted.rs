@@ -37,7 +37,7 @@ fn at(postgres: &Postgres, name: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_server_is_asked_in_secret_and_has_to_prove_its_name_where_the_address_says_so() {
+fn an_encrypted_server_must_prove_its_name_if_the_address_requires_it() {
     let Some(mut postgres) = postgres() else { return };
     let (authority, certificate, key) = certificates();
     postgres.encrypt(&certificate, &key);
@@ -71,7 +71,7 @@ fn a_server_is_asked_in_secret_and_has_to_prove_its_name_where_the_address_says_
 }
 
 #[test]
-fn a_server_that_cannot_encrypt_is_asked_in_the_clear_only_where_that_is_allowed() {
+fn an_unencrypted_server_is_used_only_if_the_address_allows_it() {
     let Some(postgres) = postgres() else { return };
     let folder = tempfile::tempdir().unwrap();
     let text = [

@@ -53,7 +53,7 @@ output_limit_bytes = 30
 "#;
 
 #[test]
-fn a_file_is_asked() {
+fn a_database_file_is_queried() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.sqlite3");
     Connection::open(&file).unwrap().execute_batch(CONTENT).unwrap();
@@ -73,7 +73,7 @@ fn a_file_is_asked() {
 }
 
 #[test]
-fn a_server_is_asked_lost_and_found_again() {
+fn a_database_server_is_queried_and_used_again_after_a_loss() {
     let Some(mut postgres) = postgres() else { return };
     postgres.run("shop", CONTENT);
     postgres.run("shop", "GRANT SELECT ON products TO reader; CREATE SEQUENCE counted; GRANT ALL ON counted TO reader");

@@ -98,7 +98,7 @@ fn tools(server: &mut Server) -> Vec<Value> {
 }
 
 #[test]
-fn calls_pass_scripts_on_both_sides_and_what_they_hide_is_unknown() {
+fn scripts_see_calls_in_both_directions_and_hidden_tools_are_unknown() {
     let folder = tempfile::tempdir().unwrap();
     scripts(folder.path());
     let mut server = start(folder.path(), &configuration());
@@ -144,7 +144,7 @@ fn calls_pass_scripts_on_both_sides_and_what_they_hide_is_unknown() {
 }
 
 #[test]
-fn a_script_that_is_edited_holds_and_a_wrong_one_changes_nothing() {
+fn an_edited_script_takes_effect_and_an_invalid_one_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     scripts(folder.path());
     let mut server = start(folder.path(), &configuration());
@@ -173,7 +173,7 @@ fn a_script_that_is_edited_holds_and_a_wrong_one_changes_nothing() {
 }
 
 #[test]
-fn a_wrong_script_is_told_with_its_place_before_anything_runs() {
+fn an_invalid_script_is_reported_with_its_position_at_startup() {
     let folder = tempfile::tempdir().unwrap();
     scripts(folder.path());
     fs::write(folder.path().join("creole.toml"), configuration()).unwrap();

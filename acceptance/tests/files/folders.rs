@@ -187,7 +187,7 @@ fn a_listener_of_the_stateless_era_hears_of_changes() {
 }
 
 #[test]
-fn a_folder_that_is_replaced_as_a_whole_is_served_as_it_is_then() {
+fn a_replaced_folder_is_served_with_its_new_content() {
     let folder = folder();
     let mut client = greeted(folder.path());
     write(folder.path(), "next/only.md", "Only");

@@ -17,7 +17,7 @@ fn text(answer: &serde_json::Value, message: usize) -> &str {
 }
 
 #[test]
-fn a_file_is_a_prompt_that_is_listed_completed_and_got() {
+fn a_file_is_a_prompt_that_is_listed_completed_and_rendered() {
     let talk = "---\narguments:\n  - name: tone\n    default: kind\n---\n# user\nBe {{ tone \
         }}.\n# assistant\nI am.\n";
     let folder =
@@ -45,7 +45,7 @@ fn a_file_is_a_prompt_that_is_listed_completed_and_got() {
 }
 
 #[test]
-fn a_change_shows_at_once_and_a_wrong_file_stays_as_it_last_was_right() {
+fn a_change_is_visible_at_once_and_an_invalid_file_keeps_its_last_valid_version() {
     let folder = stage(&[("creole.toml", CONFIG), ("prompts/greet.md", GREET)]);
     let mut client = greeted(folder.path());
     let get = json!({"name": "my_greet", "arguments": {"who": "Ann"}});

@@ -5,7 +5,7 @@ use creole_acceptance::process_under_test::check;
 use super::{stage, write};
 
 #[test]
-fn a_configuration_that_is_right_names_what_it_has() {
+fn a_valid_configuration_lists_its_items() {
     let config = "[server]\n[folders.docs]\npath = \"docs\"\n[prompts.mine]\npath = \"docs\"\n\
                   [resources.rules]\nuri = \"acme://rules\"\nfile = \"docs/a.md\"\n";
     let folder = stage(&[("creole.toml", config), ("docs/a.md", "A")]);

@@ -63,7 +63,7 @@ impl Waiting {
 }
 
 #[test]
-fn the_oldest_abandoned_question_makes_room_for_the_next() {
+fn the_oldest_abandoned_call_is_evicted_for_the_next() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut waiting: Vec<_> =
@@ -83,7 +83,7 @@ fn the_oldest_abandoned_question_makes_room_for_the_next() {
 }
 
 #[test]
-fn nobody_makes_room_for_another() {
+fn a_principal_never_evicts_the_calls_of_another() {
     let bridge = Bridge::with_keys(asking());
     let can = json!({"elicitation": {}});
     let alice = bridge.modern().with_key(ALICE).that_can(can.clone());
@@ -105,7 +105,7 @@ fn nobody_makes_room_for_another() {
 }
 
 #[test]
-fn a_server_that_dies_under_one_caller_is_there_for_the_others() {
+fn an_upstream_that_exits_for_one_caller_is_restarted_for_the_others() {
     let bridge = Bridge::with_keys(asking());
     let alice = bridge.modern().with_key(ALICE);
     let bob = bridge.modern().with_key(BOB);

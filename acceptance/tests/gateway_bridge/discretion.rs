@@ -23,7 +23,7 @@ prefix = ""
 "#;
 
 #[test]
-fn secrets_in_progress_and_log_messages_stay_behind() {
+fn secrets_in_progress_and_log_messages_are_redacted() {
     let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
     let bridge = Bridge::configured(show, REDACTED);
     let meta = json!({"progressToken": "p", "io.modelcontextprotocol/logLevel": "info"});
@@ -50,7 +50,7 @@ fn secrets_in_progress_and_log_messages_stay_behind() {
 }
 
 #[test]
-fn secrets_in_questions_stay_behind_for_callers_of_both_eras() {
+fn secrets_in_input_requests_are_redacted_for_callers_of_both_eras() {
     let bridge = Bridge::configured(asking(), REDACTED);
     let abilities = json!({"elicitation": {}, "sampling": {}});
     let said = |text: &str| json!([{"role": "user", "content": {"type": "text", "text": text}}]);
@@ -94,7 +94,7 @@ fn is_within(clean: &Value, told: &Value) {
 }
 
 #[test]
-fn a_tool_that_is_approved_while_the_gateway_runs_is_told_of_and_listed() {
+fn a_tool_that_is_approved_at_run_time_is_announced_and_listed() {
     let folder = tempfile::tempdir().unwrap();
     let pins = folder.path().join("pins.json");
     let before = json!({"version": 1, "servers": {"behind": {
@@ -147,7 +147,7 @@ for line in sys.stdin:
 "#;
 
 #[test]
-fn a_tool_that_changed_without_a_word_is_withheld_once_its_list_is_fetched() {
+fn a_tool_that_changed_silently_is_withheld_once_its_list_is_fetched() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("silent.py");
     fs::write(&script, SILENT).unwrap();

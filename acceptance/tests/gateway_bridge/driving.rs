@@ -37,7 +37,7 @@ fn complete(text: &str) -> Value {
 }
 
 #[test]
-fn an_old_client_shakes_hands_with_a_server_that_knows_no_handshake() {
+fn a_handshake_client_uses_a_stateless_server() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2024-11-05", json!({}));
     assert_eq!(client.welcome["protocolVersion"], "2024-11-05");
@@ -66,7 +66,7 @@ fn an_old_client_shakes_hands_with_a_server_that_knows_no_handshake() {
 }
 
 #[test]
-fn what_a_server_wants_to_know_is_asked_on_the_way_and_its_state_comes_back_untouched() {
+fn input_of_an_upstream_is_requested_inline_and_its_request_state_is_returned_unchanged() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-06-18", json!({"elicitation": {}}));
     let mut answering = client.begin(&json!(5), "tools/call", &call());
@@ -102,7 +102,7 @@ fn what_a_server_wants_to_know_is_asked_on_the_way_and_its_state_comes_back_unto
 }
 
 #[test]
-fn a_client_that_cannot_be_asked_is_told_what_it_lacks_and_keeps_its_session() {
+fn a_client_without_the_capability_gets_an_error_and_keeps_its_session() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2024-11-05", json!({}));
     let mut answering = client.begin(&json!(5), "tools/call", &call());
@@ -118,7 +118,7 @@ fn a_client_that_cannot_be_asked_is_told_what_it_lacks_and_keeps_its_session() {
 }
 
 #[test]
-fn rounds_without_questions_are_paced_and_counted() {
+fn rounds_without_input_requests_are_delayed_and_counted() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {}}));
     let mut answering = client.begin(&json!(5), "tools/call", &call());
@@ -137,7 +137,7 @@ fn rounds_without_questions_are_paced_and_counted() {
 }
 
 #[test]
-fn a_server_that_never_comes_to_an_end_is_given_up() {
+fn an_upstream_that_never_completes_is_given_up() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {}}));
     let mut answering = client.begin(&json!(5), "tools/call", &call());
@@ -152,7 +152,7 @@ fn a_server_that_never_comes_to_an_end_is_given_up() {
 }
 
 #[test]
-fn a_page_has_a_name_for_a_client_of_2025_11_25_and_is_asked_for_once() {
+fn a_url_elicitation_has_an_id_for_a_client_of_2025_11_25_and_is_sent_once() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {"form": {}, "url": {}}}));
     let mut answering = client.begin(&json!(5), "tools/call", &call());
@@ -208,7 +208,7 @@ fn a_visit_that_a_server_of_2025_11_25_says_is_over_is_over_for_its_client() {
 }
 
 #[test]
-fn a_client_of_the_handshake_era_without_a_session_is_told_what_to_send() {
+fn a_handshake_client_without_a_session_gets_instructions_in_the_error() {
     let bridge = Bridge::new(modern());
     let body = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call()});
     let request = Request::post(body.to_string()).with("MCP-Protocol-Version", "2025-06-18");
@@ -239,7 +239,7 @@ fn a_client_that_refuses_to_answer_ends_the_call() {
 }
 
 #[test]
-fn a_level_is_kept_and_said_with_each_call() {
+fn a_log_level_is_stored_and_sent_with_each_call() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-11-25", json!({}));
     assert_eq!(
@@ -256,7 +256,7 @@ fn a_level_is_kept_and_said_with_each_call() {
 }
 
 #[test]
-fn what_old_clients_do_not_know_is_said_in_words_that_they_do() {
+fn features_unknown_to_old_clients_are_converted() {
     let bridge = Bridge::new(modern());
     let rich = json!({
         "resultType": "complete",

@@ -127,7 +127,7 @@ fn a_server_of_both_eras_is_called_in_the_era_of_each_caller() {
 }
 
 #[test]
-fn a_server_of_one_era_is_called_in_it_whoever_calls() {
+fn an_upstream_of_one_era_is_called_in_it_by_every_caller() {
     for speaks in ["handshake", "stateless"] {
         let server = Eras::new(speaks);
         let gateway = server.gateway("");
@@ -140,7 +140,7 @@ fn a_server_of_one_era_is_called_in_it_whoever_calls() {
 }
 
 #[test]
-fn a_revision_or_an_era_of_the_configuration_holds_for_every_caller() {
+fn a_configured_revision_or_era_applies_to_every_caller() {
     for (line, expected) in [
         ("revision = \"2025-06-18\"", "handshake"),
         ("era = \"handshake\"", "handshake"),

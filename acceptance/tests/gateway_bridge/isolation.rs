@@ -52,7 +52,7 @@ fn is_refused(answer: &Value) {
 }
 
 #[test]
-fn state_that_was_touched_is_refused_and_the_honest_retry_still_works() {
+fn a_modified_request_state_is_refused_and_the_valid_retry_still_works() {
     let bridge = Bridge::with_keys(asking());
     let (alice, called, asked) = asked_alice(&bridge);
     let state = asked["requestState"].as_str().unwrap();
@@ -100,7 +100,7 @@ fn state_of_another_call_is_refused() {
 }
 
 #[test]
-fn two_callers_never_share_a_conversation() {
+fn two_callers_never_share_a_session() {
     let bridge = Bridge::with_keys(asking());
     for capabilities in [json!({}), json!({"elicitation": {}})] {
         let mut pids = Vec::new();
@@ -118,7 +118,7 @@ fn two_callers_never_share_a_conversation() {
 }
 
 #[test]
-fn sessions_of_clients_are_asked_only_in_their_own() {
+fn input_requests_reach_only_the_session_of_their_call() {
     let bridge = Bridge::with_keys(asking());
     let open = |key| {
         let address = bridge.gateway.address();
@@ -186,7 +186,7 @@ fn the_same_id_and_the_same_token_of_two_callers_do_not_collide() {
 }
 
 #[test]
-fn another_key_of_the_same_caller_goes_on_with_a_call_and_that_of_another_does_not() {
+fn another_key_of_the_same_principal_continues_a_call_and_that_of_another_does_not() {
     let upstream = "[upstreams.behind]\nprefix = \"\"\n";
     let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
@@ -215,7 +215,7 @@ fn another_key_of_the_same_caller_goes_on_with_a_call_and_that_of_another_does_n
 }
 
 #[test]
-fn where_each_call_has_a_conversation_of_its_own_no_two_meet() {
+fn with_a_session_per_call_no_two_calls_share_one() {
     let upstream = "[upstreams.behind]\nprefix = \"\"\naffinity = \"request\"\n";
     let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
     let mut seen = Vec::new();
@@ -232,7 +232,7 @@ fn where_each_call_has_a_conversation_of_its_own_no_two_meet() {
 }
 
 #[test]
-fn each_session_of_a_client_has_its_own_conversation_where_that_is_wanted() {
+fn each_client_session_has_its_own_upstream_session_if_configured() {
     let upstream = "[upstreams.behind]\nprefix = \"\"\naffinity = \"session\"\n";
     let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
     let process = |client: &StatelessClient| {
@@ -262,7 +262,7 @@ fn each_session_of_a_client_has_its_own_conversation_where_that_is_wanted() {
 }
 
 #[test]
-fn each_session_of_the_handshake_era_has_its_own_conversation_where_that_is_wanted() {
+fn each_handshake_session_has_its_own_upstream_session_if_configured() {
     let upstream = "[upstreams.behind]\nprefix = \"\"\naffinity = \"session\"\n";
     let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
     let open =

@@ -46,7 +46,7 @@ fn listed(bridge: &Bridge, capabilities: Value) -> Vec<String> {
 }
 
 #[test]
-fn each_kind_of_client_is_shown_what_the_server_has_for_it() {
+fn each_client_kind_sees_its_own_items() {
     let bridge = Bridge::new(asking().leaving("tools/list"));
     assert_eq!(listed(&bridge, json!({})), ["echo"]);
     assert_eq!(listed(&bridge, json!({"elicitation": {}})), ["echo", "ask"]);
@@ -69,7 +69,7 @@ fn each_kind_of_client_is_shown_what_the_server_has_for_it() {
 }
 
 #[test]
-fn a_tool_that_is_there_for_some_is_called_where_it_is_there_and_asks_only_them() {
+fn a_tool_with_limited_visibility_is_called_with_the_right_capabilities_only() {
     let bridge = Bridge::new(asking().leaving("tools/list"));
     assert_eq!(listed(&bridge, json!({})), ["echo"]);
     // No client with elicitation has fetched the list yet.

@@ -30,7 +30,7 @@ fn lacks_sampling(answer: &Value) {
 }
 
 #[test]
-fn a_stateless_caller_is_told_what_it_lacks_when_the_call_fails_for_want_of_it() {
+fn a_stateless_caller_is_told_the_missing_capability_when_the_call_fails_without_it() {
     let bridge = Bridge::new(asking());
     for capabilities in [json!({}), json!({"elicitation": {}})] {
         let client = bridge.modern().that_can(capabilities);
@@ -49,7 +49,7 @@ fn a_stateless_caller_is_told_what_it_lacks_when_the_call_fails_for_want_of_it()
 }
 
 #[test]
-fn a_server_that_goes_on_without_an_answer_has_answered() {
+fn an_upstream_that_continues_without_input_has_completed_the_call() {
     let bridge = Bridge::new(asking());
     let mut call = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
@@ -63,7 +63,7 @@ fn a_server_that_goes_on_without_an_answer_has_answered() {
 }
 
 #[test]
-fn what_is_lacking_is_told_after_a_question_that_was_answered() {
+fn a_missing_capability_is_reported_after_an_answered_input_request() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("ask", json!({}));
@@ -79,7 +79,7 @@ fn what_is_lacking_is_told_after_a_question_that_was_answered() {
 }
 
 #[test]
-fn a_caller_that_shook_hands_is_told_what_the_server_says() {
+fn a_handshake_caller_gets_the_error_of_the_upstream() {
     let bridge = Bridge::new(asking());
     let client = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
     let call = json!({"name": "ask", "arguments": {}});

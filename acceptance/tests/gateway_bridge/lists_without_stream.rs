@@ -65,7 +65,7 @@ fn until_heard(site: &ScriptedHttpServer, name: &str) -> PendingRequest {
 }
 
 #[test]
-fn what_changed_while_a_stream_was_lost_is_found_out() {
+fn changes_during_a_lost_stream_are_detected() {
     let site = ScriptedHttpServer::with_streams(telling());
     let (gateway, _folder) = before(&site);
     let mut stream = until_heard(&site, "first");

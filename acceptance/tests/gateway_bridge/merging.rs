@@ -63,7 +63,7 @@ impl Merged {
 }
 
 #[test]
-fn what_two_servers_have_is_listed_in_their_order_under_names_of_their_own() {
+fn the_items_of_two_upstreams_are_listed_in_order_under_their_own_names() {
     let merged = Merged::new(everything("north"), everything("south"), "");
     let welcome = merged.client().request("server/discover", json!({}));
     let instructions = welcome["result"]["instructions"].as_str().unwrap();
@@ -104,7 +104,7 @@ fn asked(
 }
 
 #[test]
-fn each_server_is_asked_for_its_own_by_the_names_that_it_knows() {
+fn each_upstream_receives_its_own_item_names() {
     let merged = Merged::new(everything("north"), everything("south"), "");
     let client = merged.client();
     for (name, server) in [("north", &merged.north), ("south", &merged.south)] {

@@ -14,7 +14,7 @@ fn logging() -> ScriptedReplies {
 }
 
 #[test]
-fn an_old_server_is_told_nothing_that_it_does_not_know() {
+fn an_old_upstream_receives_no_unknown_messages() {
     let bridge = Bridge::new(ScriptedReplies::new("2024-11-05", json!({"tools": {}}), &["ask"]));
     let found = bridge.modern().request("server/discover", json!({}))["result"].clone();
     assert_eq!(found["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "puppet", "{found}");
@@ -31,7 +31,7 @@ fn an_old_server_is_told_nothing_that_it_does_not_know() {
 }
 
 #[test]
-fn errors_of_old_servers_mean_what_they_meant_there() {
+fn errors_of_old_upstreams_keep_their_meaning() {
     let show = ScriptedReplies::new("2025-11-25", json!({"tools": {}, "resources": {}}), &["ask"])
         .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}));
     let bridge = Bridge::new(show);
@@ -50,7 +50,7 @@ fn errors_of_old_servers_mean_what_they_meant_there() {
 }
 
 #[test]
-fn messages_are_told_to_who_wants_them() {
+fn log_messages_reach_the_callers_that_request_them() {
     let bridge = Bridge::new(logging());
     for (wanted, heard) in [(None, vec![]), (Some("warning"), vec!["error"])] {
         let meta = match wanted {
@@ -78,7 +78,7 @@ fn messages_are_told_to_who_wants_them() {
 }
 
 #[test]
-fn who_hangs_up_has_its_call_cancelled_and_the_late_answer_is_nobodys() {
+fn a_disconnect_cancels_the_call_and_the_late_response_is_dropped() {
     let bridge = Bridge::new(asking());
     let call = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
@@ -95,7 +95,7 @@ fn who_hangs_up_has_its_call_cancelled_and_the_late_answer_is_nobodys() {
 }
 
 #[test]
-fn who_has_a_session_and_loses_a_stream_has_cancelled_nothing() {
+fn a_lost_stream_of_a_session_cancels_nothing() {
     let bridge = Bridge::new(asking());
     let client = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
     let params = json!({"name": "ask", "arguments": {}, "_meta": {"progressToken": "t"}});
@@ -114,7 +114,7 @@ fn who_has_a_session_and_loses_a_stream_has_cancelled_nothing() {
 }
 
 #[test]
-fn a_question_that_belongs_to_nothing_is_refused_at_once() {
+fn an_input_request_without_a_call_is_refused_at_once() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("ask", json!({}));
@@ -128,7 +128,7 @@ fn a_question_that_belongs_to_nothing_is_refused_at_once() {
 }
 
 #[test]
-fn what_is_asked_outside_of_calls_is_asked_of_the_session_that_it_belongs_to() {
+fn an_input_request_outside_of_calls_reaches_the_session_that_it_belongs_to() {
     let bridge = Bridge::new(asking());
     let declared = json!({"roots": {"listChanged": true}, "elicitation": {}});
     let clients = [(); 2].map(|()| {

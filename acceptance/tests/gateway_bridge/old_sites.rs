@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{asking, form, named, only_key, text};
 
 #[test]
-fn calls_that_may_be_asked_have_a_stream_each_where_questions_do_not_say_whose_they_are() {
+fn calls_with_capabilities_have_a_stream_each_if_input_requests_do_not_name_their_call() {
     // The era alone does not determine the transport.
     for era in ["auto", "handshake"] {
         let site = ScriptedSseServer::new(asking());

@@ -49,7 +49,7 @@ fn log_messages_outside_of_calls_reach_the_session_that_called_and_no_other() {
 }
 
 #[test]
-fn a_resource_is_watched_where_the_calls_go_and_changes_of_lists_are_seen_there() {
+fn a_resource_is_subscribed_in_the_session_of_the_calls_and_list_changes_arrive_there() {
     let capabilities = json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
     let show = ScriptedReplies::new("2025-06-18", capabilities, &["ask"])
         .answering("resources/list", json!({"resources": [{"uri": "a://b", "name": "b"}]}))
@@ -112,7 +112,7 @@ fn call_alone(bridge: &Bridge, client: &StatelessClient) -> ScriptedChild {
 }
 
 #[test]
-fn a_stateless_client_hears_what_is_told_in_the_session_of_its_calls() {
+fn a_stateless_client_receives_the_notifications_of_the_session_of_its_calls() {
     let capabilities = json!({
         "tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true},
     });

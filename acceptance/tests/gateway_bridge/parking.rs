@@ -11,7 +11,7 @@ fn elicits() -> Value {
 }
 
 #[test]
-fn a_question_is_the_answer_and_the_answer_is_told_under_its_own_id() {
+fn an_input_request_is_the_result_and_the_response_is_sent_under_its_own_id() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(elicits());
     let mut call = client.begin_call("ask", json!({"n": 1}));
@@ -58,7 +58,7 @@ fn no_is_an_answer_too() {
 }
 
 #[test]
-fn three_questions_are_three_rounds_with_three_keys_and_one_call() {
+fn three_input_requests_are_three_rounds_with_three_keys_and_one_call() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(elicits());
     let mut call = client.begin_call("ask", json!({}));
@@ -82,7 +82,7 @@ fn three_questions_are_three_rounds_with_three_keys_and_one_call() {
 }
 
 #[test]
-fn questions_of_one_moment_go_out_together_and_what_is_missing_is_asked_again() {
+fn concurrent_input_requests_are_sent_together_and_missing_responses_requested_again() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(elicits());
     let mut call = client.begin_call("ask", json!({}));
@@ -110,7 +110,7 @@ fn questions_of_one_moment_go_out_together_and_what_is_missing_is_asked_again() 
 }
 
 #[test]
-fn folders_and_models_are_asked_for_and_who_knows_folders_serves_nobody_else() {
+fn roots_and_sampling_are_requested_and_a_session_with_roots_serves_no_other_principal() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(json!({"sampling": {}, "roots": {}}));
     let mut call = client.begin_call("ask", json!({}));
@@ -385,7 +385,7 @@ fn a_server_that_asks_for_folders_at_once_is_told_them_before_it_is_called() {
 }
 
 #[test]
-fn a_server_that_asks_nothing_at_first_is_called_at_once() {
+fn an_upstream_without_early_input_requests_is_called_at_once() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(json!({"roots": {}}));
     let mut call = client.begin_call("ask", json!({}));
@@ -395,7 +395,7 @@ fn a_server_that_asks_nothing_at_first_is_called_at_once() {
 }
 
 #[test]
-fn a_call_that_was_never_begun_is_not_begun_when_nobody_answers() {
+fn a_call_that_was_never_started_is_not_started_without_a_response() {
     let bridge = Bridge::new(asking().leaving("ping"));
     let client = bridge.modern().that_can(json!({"roots": {}}));
     let call = client.begin_call("ask", json!({}));

@@ -20,7 +20,7 @@ fn call() -> Value {
 }
 
 #[test]
-fn a_caller_whose_first_request_could_not_be_asked_is_asked_in_the_next() {
+fn a_caller_whose_first_request_had_no_capabilities_gets_input_requests_in_the_next() {
     let puppets = ScriptedChildren::new(asking());
     let command = puppets.command();
     let mut gateway = Server::start(&["--", &command[0], &command[1]]);
@@ -42,7 +42,7 @@ fn a_caller_whose_first_request_could_not_be_asked_is_asked_in_the_next() {
 }
 
 #[test]
-fn a_caller_that_looked_first_and_then_shook_hands_is_asked() {
+fn a_caller_that_probes_and_then_initializes_gets_input_requests() {
     let puppets = ScriptedChildren::new(asking());
     let command = puppets.command();
     let mut gateway = Server::start(&["--", &command[0], &command[1]]);

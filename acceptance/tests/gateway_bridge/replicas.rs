@@ -38,7 +38,7 @@ fn complete(text: &str) -> Value {
 }
 
 #[test]
-fn a_server_that_keeps_nothing_is_asked_again_through_another_process() {
+fn an_upstream_without_state_is_called_again_through_another_replica() {
     let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(modern()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let mut call = client(&first).begin_call("ask", json!({"n": 1}));
@@ -59,7 +59,7 @@ fn a_server_that_keeps_nothing_is_asked_again_through_another_process() {
 }
 
 #[test]
-fn a_list_goes_on_in_another_process() {
+fn a_list_continues_in_another_replica() {
     let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["one", "two"]);
     let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(show));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
@@ -99,7 +99,7 @@ fn back(gateway: &ListeningServer, asked: &Value, name: &str) -> PendingResponse
 }
 
 #[test]
-fn a_call_that_waits_in_one_process_goes_on_through_others() {
+fn a_parked_call_continues_through_other_replicas() {
     let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let [first, second, third] = [(); 3].map(|()| gateway(folder.path(), &puppets));
     let mut call =
@@ -133,7 +133,7 @@ fn a_call_that_waits_in_one_process_goes_on_through_others() {
 }
 
 #[test]
-fn who_hangs_up_in_one_process_cancels_in_another() {
+fn a_disconnect_in_one_replica_cancels_in_another() {
     let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let (called, asked) = left_at(&first, &puppets);
@@ -145,7 +145,7 @@ fn who_hangs_up_in_one_process_cancels_in_another() {
 }
 
 #[test]
-fn errors_come_back_through_another_process() {
+fn errors_are_returned_through_another_replica() {
     let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let told = |through: &ListeningServer| {
@@ -181,7 +181,7 @@ fn a_process_that_ended_in_peace_is_not_waited_for() {
 }
 
 #[test]
-fn what_may_be_done_twice_is_done_again_when_its_process_was_killed() {
+fn an_idempotent_call_is_repeated_when_its_replica_was_killed() {
     let tool = json!({
         "name": "ask", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": true},
     });
@@ -294,7 +294,7 @@ fn another_process_takes_a_call_over_after_its_last_event() {
 }
 
 #[test]
-fn a_process_that_stood_still_leaves_a_call_to_the_one_that_took_it_over() {
+fn a_stalled_replica_leaves_its_call_to_the_one_that_took_it_over() {
     let (folder, site) =
         (tempfile::tempdir().unwrap(), ScriptedHttpServer::with_sessions(asking()));
     let reached = format!("url = \"{}\"", site.url());
@@ -334,7 +334,7 @@ fn a_process_that_stood_still_leaves_a_call_to_the_one_that_took_it_over() {
 }
 
 #[test]
-fn a_stream_that_was_lost_is_taken_up_again_at_another_process() {
+fn a_lost_stream_is_resumed_at_another_replica() {
     let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let client = HandshakeClient::open(first.address(), "2025-06-18", json!({}), None);
@@ -375,7 +375,7 @@ fn a_stream_that_was_lost_is_taken_up_again_at_another_process() {
 }
 
 #[test]
-fn a_message_for_a_stream_of_2024_may_come_to_any_process() {
+fn a_message_for_a_2024_stream_may_arrive_at_any_replica() {
     let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
     let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
     let mut connection = Connection::open(first.address()).unwrap();

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{A_MOMENT, Bridge, asking, form, named, only_key, text};
 
 #[test]
-fn a_server_whose_question_has_a_token_is_told_that_it_still_is_worth_waiting() {
+fn an_upstream_with_a_progress_token_gets_progress_while_its_input_request_is_open() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("ask", json!({}));
@@ -33,7 +33,7 @@ fn a_server_whose_question_has_a_token_is_told_that_it_still_is_worth_waiting() 
 }
 
 #[test]
-fn progress_that_nobody_heard_is_told_to_who_comes_back() {
+fn the_last_missed_progress_is_sent_to_the_returning_client() {
     let bridge = Bridge::new(asking());
     let client = bridge
         .modern()
@@ -73,7 +73,7 @@ fn progress_that_nobody_heard_is_told_to_who_comes_back() {
 }
 
 #[test]
-fn a_client_may_come_back_as_fast_as_it_can() {
+fn a_client_may_return_immediately() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("ask", json!({}));
@@ -92,7 +92,7 @@ fn a_client_may_come_back_as_fast_as_it_can() {
 }
 
 #[test]
-fn a_server_that_goes_on_asking_after_its_call_was_cancelled_is_refused_and_not_used_again() {
+fn an_upstream_that_sends_input_requests_after_a_cancellation_is_refused_and_replaced() {
     let bridge = Bridge::new(asking());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let call = client.begin_call("ask", json!({}));
@@ -114,7 +114,7 @@ fn a_server_that_goes_on_asking_after_its_call_was_cancelled_is_refused_and_not_
 }
 
 #[test]
-fn a_page_that_has_to_be_visited_is_asked_for_and_the_call_is_then_made_again() {
+fn a_url_elicitation_error_becomes_an_input_request_and_the_call_is_repeated() {
     let bridge = Bridge::new(ScriptedReplies::new("2025-11-25", json!({"tools": {}}), &["ask"]));
     let client = bridge.modern().that_can(json!({"elicitation": {"url": {}}}));
     let page = json!({"mode": "url", "elicitationId": "e", "url": "https://a.example/", "message": "Sign in"});

@@ -34,7 +34,7 @@ fn called_at(gateway: &ListeningServer, path: &str) -> Value {
 }
 
 #[test]
-fn one_tool_fails_once_on_each_of_five_routes_and_each_says_so_in_its_own_words() {
+fn a_tool_failure_has_the_right_form_on_each_of_five_routes() {
     let folder = tempfile::tempdir().unwrap();
     let (file, ran) = (folder.path().join("routes.toml"), folder.path().join("ran"));
     let mut text = String::new();

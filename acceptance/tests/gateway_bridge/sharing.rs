@@ -44,7 +44,7 @@ fn a_server_of_both_eras_that_is_spoken_to_in_the_old_one_is_told_nothing_of_the
 }
 
 #[test]
-fn two_callers_in_one_conversation_hear_the_messages_that_each_wants() {
+fn two_callers_in_one_session_receive_the_log_messages_of_their_own_level() {
     let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}, "logging": {}}), &["ask"]);
     let bridge = Bridge::new(show);
     let mut calls = Vec::new();
@@ -72,7 +72,7 @@ fn two_callers_in_one_conversation_hear_the_messages_that_each_wants() {
 }
 
 #[test]
-fn what_a_server_cannot_tell_is_not_acknowledged() {
+fn unsupported_subscriptions_are_not_acknowledged() {
     let bridge = Bridge::new(with_resource(json!({})));
     let wanted = json!({"notifications": {
         "toolsListChanged": true, "resourceSubscriptions": ["file:///p", "file:///q"],
@@ -113,7 +113,7 @@ fn who_watches_a_folder_is_told_of_what_is_in_it() {
 }
 
 #[test]
-fn who_leaves_before_it_is_acknowledged_leaves_the_resource_to_be_watched_by_others() {
+fn a_subscriber_that_leaves_early_does_not_end_the_subscription_of_others() {
     let bridge = Bridge::new(with_resource(json!({"subscribe": true})));
     let wanted = json!({"notifications": {"resourceSubscriptions": ["file:///p"]}});
     let listening = bridge.modern().begin(&json!(1), "subscriptions/listen", wanted.clone());
@@ -129,7 +129,7 @@ fn who_leaves_before_it_is_acknowledged_leaves_the_resource_to_be_watched_by_oth
 }
 
 #[test]
-fn who_listens_hears_of_everything_after_a_server_was_lost_and_is_back() {
+fn subscribers_are_notified_of_every_list_after_a_reconnect() {
     let bridge = Bridge::new(with_resource(json!({"subscribe": true})));
     let wanted = json!({"notifications": {
         "toolsListChanged": true, "resourceSubscriptions": ["file:///p"],
@@ -156,7 +156,7 @@ fn who_listens_hears_of_everything_after_a_server_was_lost_and_is_back() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_a_subscription_holds_up_nobody() {
+fn an_upstream_that_does_not_acknowledge_a_subscription_delays_no_other_call() {
     let bridge = Bridge::new(with_resource(json!({"subscribe": true})));
     let wanted = json!({"notifications": {
         "toolsListChanged": true, "resourceSubscriptions": ["file:///p"],
@@ -269,7 +269,7 @@ fn many_sessions_are_one_listener_at_the_server() {
 }
 
 #[test]
-fn a_server_that_never_says_what_it_will_tell_is_used_all_the_same() {
+fn an_upstream_that_never_acknowledges_is_still_used() {
     let found = json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"],
         "capabilities": {"tools": {"listChanged": true}}, "ttlMs": 60_000, "cacheScope": "private",

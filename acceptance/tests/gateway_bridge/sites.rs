@@ -43,7 +43,7 @@ fn complete(text: &str) -> Value {
 }
 
 #[test]
-fn a_call_with_the_wrong_headers_is_made_again_once_with_those_of_the_new_schema() {
+fn a_call_with_outdated_headers_is_repeated_once_with_those_of_the_new_schema() {
     let site = ScriptedHttpServer::new(modern().leaving("tools/list"));
     let (gateway, _folder) = before(&site, "");
     site.hears("tools/list").result(page(json!([repeating("Old")])));
@@ -84,7 +84,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_tool_with_a_wrong_header_is_not_listed_over_http_and_the_others_are() {
+fn a_tool_with_an_invalid_header_is_excluded_over_http_and_the_others_are_listed() {
     let bridge = Bridge::new(asking().answering("tools/list", json!({"tools": misplaced()})));
     let listed = bridge.modern().request("tools/list", json!({}));
     assert_eq!(names(&listed), ["ask"]);
@@ -98,7 +98,7 @@ fn a_tool_with_a_wrong_header_is_not_listed_over_http_and_the_others_are() {
 }
 
 #[test]
-fn a_tool_with_a_wrong_header_of_a_server_over_http_is_nobodys() {
+fn a_tool_with_an_invalid_header_of_an_http_upstream_is_excluded_for_all() {
     let site = ScriptedHttpServer::new(modern().answering("tools/list", page(misplaced())));
     let (gateway, _folder) = before(&site, "");
     let client = old(&gateway);
@@ -113,7 +113,7 @@ fn a_tool_with_a_wrong_header_of_a_server_over_http_is_nobodys() {
 }
 
 #[test]
-fn a_question_on_the_stream_of_a_session_is_asked_of_the_client_of_that_session_alone() {
+fn an_input_request_on_a_session_stream_reaches_the_client_of_that_session_only() {
     let site = ScriptedHttpServer::with_streams(asking());
     let (gateway, _folder) = before(&site, "");
     let client =
@@ -164,7 +164,7 @@ fn a_question_on_the_stream_of_a_session_is_asked_of_the_client_of_that_session_
 }
 
 #[test]
-fn a_server_of_single_posts_is_read_as_it_writes_and_shown_only_the_gateways_own_password() {
+fn an_upstream_without_sessions_is_used_and_receives_only_the_gateways_password() {
     let topic = json!({"type": "string", "required": true});
     let properties = json!({"topic": topic, "size": {"type": "integer", "required": false}});
     let tool = json!({"name": "ask", "inputSchema": {"type": "object", "properties": properties}});

@@ -27,7 +27,7 @@ fn plain(bridge: &Bridge, given_up: &mut Option<Value>) {
 }
 
 #[test]
-fn a_caller_that_takes_nothing_costs_little_and_holds_up_nobody() {
+fn a_caller_that_does_not_read_costs_little_and_delays_no_other() {
     let bridge = Bridge::new(asking());
     let address = bridge.gateway.address();
     // A client that reads nothing for thirty seconds is disconnected. On a busy machine this test may take that long.

@@ -57,7 +57,7 @@ pub(crate) fn is_answered(bridge: &Bridge, waiting: &ReceivedMessage) {
 }
 
 #[test]
-fn a_tool_that_needs_a_task_is_a_call_for_who_has_none_and_may_ask() {
+fn a_tool_that_requires_a_task_is_a_plain_call_for_clients_without_tasks() {
     let bridge = Bridge::new(working());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("job", json!({}));
@@ -72,7 +72,7 @@ fn a_tool_that_needs_a_task_is_a_call_for_who_has_none_and_may_ask() {
 }
 
 #[test]
-fn a_tool_that_needs_a_task_also_runs_where_each_call_has_a_conversation_of_its_own() {
+fn a_tool_that_requires_a_task_also_runs_with_a_session_per_call() {
     let upstream = "[server]\n[upstreams.behind]\nprefix = \"\"\naffinity = \"request\"\n";
     let bridge = Bridge::configured(working(), upstream);
     let client = bridge.modern();
@@ -108,7 +108,7 @@ fn a_tool_that_needs_a_task_also_runs_where_each_call_has_a_conversation_of_its_
 }
 
 #[test]
-fn a_call_that_becomes_a_task_after_its_question_was_answered_is_followed_to_its_end() {
+fn a_call_that_becomes_a_task_after_an_input_response_is_followed_to_its_end() {
     let bridge = Bridge::new(working());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("job", json!({}));
@@ -127,7 +127,7 @@ fn a_call_that_becomes_a_task_after_its_question_was_answered_is_followed_to_its
 }
 
 #[test]
-fn a_task_is_followed_in_the_conversation_in_which_it_was_made() {
+fn a_task_is_polled_in_the_session_in_which_it_was_created() {
     let bridge = Bridge::new(working());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     // The first session is used by a parked call.

@@ -50,7 +50,7 @@ fn a_task_that_failed_is_complete_if_its_tool_answered_and_failed_if_nothing_did
 }
 
 #[test]
-fn a_task_asks_again_under_another_key_and_may_be_cancelled_when_it_is_over() {
+fn a_task_requests_input_again_under_another_key_and_may_be_cancelled_when_it_is_finished() {
     let bridge = Bridge::new(working());
     let client = following(&bridge);
     let id = begin(&client, &bridge);

@@ -23,7 +23,7 @@ timeout_seconds = 1
 "#;
 
 #[test]
-fn who_never_comes_back_has_said_no_and_its_state_is_too_old() {
+fn an_abandoned_call_is_declined_and_its_request_state_expires() {
     let bridge = Bridge::configured(asking(), HASTE);
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("ask", json!({}));
@@ -47,7 +47,7 @@ fn who_never_comes_back_has_said_no_and_its_state_is_too_old() {
 }
 
 #[test]
-fn a_server_that_is_silent_for_too_long_is_given_up_and_its_late_answer_is_nobodys() {
+fn a_silent_upstream_times_out_and_its_late_response_is_dropped() {
     let bridge = Bridge::configured(asking(), HASTE);
     let mut call = bridge.modern().begin_call("ask", json!({}));
     let called = bridge.puppets.hears("tools/call");
@@ -105,7 +105,7 @@ fn warm_up(bridge: &Bridge) {
 }
 
 #[test]
-fn a_server_that_shows_progress_for_ever_is_given_up_all_the_same() {
+fn an_upstream_that_sends_progress_for_ever_is_given_up() {
     let limits = "[server.limits]\ncall_timeout_seconds = 2\ncall_timeout_max_seconds = 3\n";
     let behind = "[upstreams.behind]\nprefix = \"\"\n";
     let bridge = Bridge::configured(asking(), &format!("[server]\n{limits}{behind}"));

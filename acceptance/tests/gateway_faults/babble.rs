@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::{A_MOMENT, answers_again, before, before_shell, heard, show};
 
 #[test]
-fn what_is_no_message_is_passed_over_and_reaches_nobody() {
+fn an_invalid_message_is_ignored_and_reaches_no_caller() {
     let puppets = ScriptedChildren::new(show());
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);
@@ -33,7 +33,7 @@ fn what_is_no_message_is_passed_over_and_reaches_nobody() {
 }
 
 #[test]
-fn a_server_of_the_stateless_era_cannot_ask() {
+fn a_stateless_upstream_cannot_send_input_requests() {
     let found = json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"],
         "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
@@ -55,7 +55,7 @@ fn a_server_of_the_stateless_era_cannot_ask() {
 }
 
 #[test]
-fn a_server_that_floods_its_stderr_is_heard_and_does_not_fill_the_log() {
+fn an_upstream_that_floods_its_stderr_does_not_fill_the_log() {
     let puppets = ScriptedChildren::new(show());
     let flood = "(head -c 100000000 /dev/zero | tr '\\0' '\\377' >&2; yes 'too much' | head -n 2000000 >&2) &";
     let gateway = before_shell(&puppets, &format!("{flood} PUPPET"));

@@ -28,7 +28,7 @@ fn a_server_that_is_killed_in_a_call_is_named_and_started_again_and_the_call_is_
 }
 
 #[test]
-fn half_a_line_at_the_end_is_nothing() {
+fn an_incomplete_last_line_is_ignored() {
     let puppets = ScriptedChildren::new(show());
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);
@@ -41,7 +41,7 @@ fn half_a_line_at_the_end_is_nothing() {
 }
 
 #[test]
-fn half_a_line_and_then_nothing_is_waited_for_until_the_caller_leaves() {
+fn after_an_incomplete_line_the_call_waits_until_the_caller_leaves() {
     let puppets = ScriptedChildren::new(show());
     let gateway = before(&puppets);
     let (mut call, called) = heard(&gateway, &puppets);

@@ -69,7 +69,7 @@ fn a_stream_that_breaks_off_is_the_end_of_the_call_and_it_is_not_made_again() {
 }
 
 #[test]
-fn what_a_status_says_is_told_without_secrets() {
+fn an_http_status_is_reported_without_secrets() {
     let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
     for status in ["401 Unauthorized", "403 Forbidden", "429 Too Many Requests", "503 Unavailable"]
@@ -88,7 +88,7 @@ fn what_a_status_says_is_told_without_secrets() {
 }
 
 #[test]
-fn how_long_a_server_wants_to_be_left_alone_is_told_in_both_eras() {
+fn retry_after_is_reported_in_both_eras() {
     let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
     let legacy = HandshakeClient::open(gateway.address(), "2025-06-18", json!({}), None);
@@ -173,7 +173,7 @@ fn a_server_that_forgot_the_session_is_called_once_more_in_a_new_one() {
 }
 
 #[test]
-fn questions_on_the_streams_of_two_calls_reach_the_caller_of_each() {
+fn input_requests_on_the_streams_of_two_calls_reach_the_caller_of_each() {
     let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
     let client = StatelessClient::new(gateway.address()).that_can(json!({"elicitation": {}}));

@@ -146,7 +146,7 @@ fn all_that_is_sent_in_a_session_has_the_token_of_the_file() {
 }
 
 #[test]
-fn a_token_that_is_refused_again_is_told_and_fetched_no_more_for_a_while() {
+fn a_token_that_is_refused_again_is_reported_and_not_fetched_for_a_while() {
     let script = "echo run >> FOLDER/runs; cat FOLDER/token";
     let line = format!("token_command = [\"sh\", \"-c\", \"{script}\"]");
     let site = ScriptedHttpServer::new(show());

@@ -76,7 +76,7 @@ fn time_of(server: &ListeningServer, attempts: &[&str]) -> Duration {
 }
 
 #[test]
-fn a_user_who_does_not_exist_costs_as_much_as_a_wrong_password() {
+fn an_unknown_user_costs_as_much_as_a_wrong_password() {
     let folder = tempfile::tempdir().unwrap();
     let mut passwd = Command::new(binary().unwrap())
         .args(["passwd", "users.txt", "alice"])

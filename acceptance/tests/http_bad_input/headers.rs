@@ -14,7 +14,7 @@ const CALL: &str =
 const ANSWERS: &str = "application/json, text/event-stream";
 
 #[test]
-fn a_body_has_to_say_that_it_is_json() {
+fn a_body_must_have_the_content_type_json() {
     let bench = Bench::everything();
     let mut rows = Vec::new();
     for era in BOTH {
@@ -44,7 +44,7 @@ fn a_body_has_to_say_that_it_is_json() {
 }
 
 #[test]
-fn an_answer_comes_only_in_a_form_that_is_accepted() {
+fn a_response_has_only_an_accepted_media_type() {
     let bench = Bench::everything();
     // A client must accept both types. A client that does not accept JSON still gets a JSON response: HTTP allows that
     // instead of an error (RFC 9110, 12.4.1).
@@ -92,7 +92,7 @@ fn an_answer_comes_only_in_a_form_that_is_accepted() {
 }
 
 #[test]
-fn the_version_is_said_twice_and_the_same() {
+fn the_version_in_header_and_body_must_be_equal() {
     let bench = Bench::everything();
     let call = bench.post(Era::Alone, CALL);
     let version = |value: &str| call.clone().replacing("MCP-Protocol-Version", value);
@@ -123,7 +123,7 @@ fn the_version_is_said_twice_and_the_same() {
 }
 
 #[test]
-fn a_session_needs_no_version_and_takes_only_known_ones() {
+fn a_session_needs_no_version_and_accepts_only_known_ones() {
     let bench = Bench::everything();
     let call = bench.post(Era::Session, CALL);
     let version = |value: &str| call.clone().replacing("MCP-Protocol-Version", value);
@@ -135,7 +135,7 @@ fn a_session_needs_no_version_and_takes_only_known_ones() {
 }
 
 #[test]
-fn the_claim_of_a_request_has_to_be_whole() {
+fn the_claim_of_a_request_must_be_complete() {
     let bench = Bench::everything();
     let wrong = Error(400, WRONG_PARAMS);
     let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;

@@ -29,7 +29,7 @@ fn no_json(bench: &Bench, name: &'static str, bodies: &[&[u8]]) -> Vec<Row> {
 }
 
 #[test]
-fn what_is_no_json_is_told_so() {
+fn invalid_json_is_reported() {
     let bench = Bench::everything();
     bench.check(no_json(&bench, "A01 nothing", &[b"", b" \t\r\n ", b"\n"]));
     bench.check(no_json(&bench, "A02 truncated", &[br#"{"jsonrpc":"2.0","#, b"{", b"[", b"\"a"]));
@@ -81,7 +81,7 @@ fn an_error_without_a_readable_id_has_none() {
 }
 
 #[test]
-fn what_is_no_message_is_told_so_and_not_taken_for_another() {
+fn an_invalid_message_is_reported() {
     let bench = Bench::everything();
     let refused = Error(400, NO_MESSAGE);
     bench.check(both(
@@ -150,7 +150,7 @@ fn a_readable_id_is_in_the_error() {
 }
 
 #[test]
-fn methods_that_nobody_knows_have_the_status_of_their_generation() {
+fn unknown_methods_have_the_status_of_their_era() {
     let bench = Bench::everything();
     let long = "x".repeat(1500);
     let unknown = ["no/such", "rpc.x", "tools/CALL", long.as_str()];
@@ -230,7 +230,7 @@ fn nothing_of_a_refused_body_is_executed() {
 }
 
 #[test]
-fn parameters_that_are_wrong_are_a_matter_of_the_method() {
+fn invalid_parameters_are_errors_of_the_method() {
     let bench = Bench::everything();
     let wrong = Error(200, WRONG_PARAMS);
     let long = "x".repeat(64 * 1024);

@@ -47,7 +47,7 @@ fn ids_of_sessions_cannot_be_guessed() {
 }
 
 #[test]
-fn nobody_chooses_the_id_of_a_session() {
+fn a_client_cannot_choose_the_id_of_a_session() {
     let bench = Bench::everything();
     let chosen = "chosen-by-the-client-0123456789";
     let hello = Request::post(INITIALIZE).with("Mcp-Session-Id", chosen);

@@ -10,7 +10,7 @@ use crate::bench::Bench;
 use crate::{BOTH, NO_MESSAGE, row};
 
 #[test]
-fn an_id_comes_back_byte_for_byte() {
+fn an_id_is_returned_byte_for_byte() {
     let bench = Bench::everything();
     let long = format!("\"{}\"", "x".repeat(1000));
     let ids = [
@@ -45,7 +45,7 @@ fn an_id_comes_back_byte_for_byte() {
 }
 
 #[test]
-fn texts_come_back_as_they_were_sent() {
+fn texts_are_returned_unchanged() {
     let bench = Bench::default();
     let texts = [
         (r"\ud83d\ude00", "😀"),
@@ -126,7 +126,7 @@ fn equal_ids_in_flight_do_not_meet() {
 }
 
 #[test]
-fn an_answer_counts_only_in_the_session_that_was_asked() {
+fn an_input_response_counts_only_in_its_own_session() {
     let bench = Bench::everything();
     let hello = json!({
         "jsonrpc": "2.0", "id": 0, "method": "initialize",

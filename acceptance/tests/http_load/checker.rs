@@ -24,7 +24,7 @@ fn assert_found(history: &History, is_expected: impl Fn(&Breach) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_honest_server_passes() {
+async fn a_correct_server_passes() {
     history(Misdeed::None).await.assert_right(CROWD.clients * CROWD.calls);
 }
 
@@ -35,7 +35,7 @@ async fn a_server_that_swaps_the_answers_of_two_clients_is_caught() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_answers_with_what_it_heard_before_is_caught() {
+async fn a_server_that_repeats_an_earlier_response_is_detected() {
     let history = history(Misdeed::Remembers).await;
     assert_found(&history, |breach| {
         matches!(breach, Breach::WrongTenant { .. } | Breach::WrongNonce(_))
@@ -49,7 +49,7 @@ async fn a_second_answer_on_the_same_stream_is_caught() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_response_that_nobody_asked_for_is_caught() {
+async fn an_unexpected_response_is_detected() {
     let history = history(Misdeed::RespondsTwice).await;
     assert_found(
         &history,

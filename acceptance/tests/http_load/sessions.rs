@@ -98,7 +98,7 @@ async fn ten_thousand_sessions_fit_and_the_next_is_refused_until_one_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_that_nobody_uses_expire_and_make_room() {
+async fn unused_sessions_expire_and_make_room() {
     const MOST: usize = 200;
     const ROUNDS: usize = 3;
     let _turn = turn().await;

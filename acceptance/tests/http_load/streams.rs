@@ -24,12 +24,12 @@ const MOST_MEMORY: u64 = 200 * MEBIBYTE;
 const CHANGED: &str = "notifications/tools/list_changed";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_get_streams_are_all_told_of_a_change_once() {
+async fn ten_thousand_get_streams_all_receive_a_change_once() {
     assert_all_are_told(Era::Legacy).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_thousand_subscriptions_are_all_told_of_a_change_once() {
+async fn ten_thousand_subscriptions_all_receive_a_change_once() {
     assert_all_are_told(Era::Modern).await;
 }
 

@@ -31,32 +31,32 @@ const TASK_TOOLS: [&str; 6] =
 const GUIDE: &str = include_str!("../../../crates/tools/src/packs/guide.md");
 
 #[test]
-fn the_python_sdk_of_version_1_finds_all_it_asks_for() {
+fn the_python_sdk_of_version_1_uses_every_feature() {
     speak_in_every_mode(Peer::PythonV1);
 }
 
 #[test]
-fn the_python_sdk_of_version_2_finds_all_it_asks_for() {
+fn the_python_sdk_of_version_2_uses_every_feature() {
     speak_in_every_mode(Peer::PythonV2);
 }
 
 #[test]
-fn the_typescript_sdk_of_version_1_finds_all_it_asks_for() {
+fn the_typescript_sdk_of_version_1_uses_every_feature() {
     speak_in_every_mode(Peer::TypeScriptV1);
 }
 
 #[test]
-fn the_typescript_sdk_of_version_2_finds_all_it_asks_for() {
+fn the_typescript_sdk_of_version_2_uses_every_feature() {
     speak_in_every_mode(Peer::TypeScriptV2);
 }
 
 #[test]
-fn the_rust_sdk_finds_all_it_asks_for() {
+fn the_rust_sdk_uses_every_feature() {
     speak_in_every_mode(Peer::Rmcp);
 }
 
 #[test]
-fn the_inspector_finds_all_it_asks_for() {
+fn the_inspector_uses_every_feature() {
     if !is_here(Peer::Inspector) {
         return;
     }
@@ -94,7 +94,7 @@ fn clients_refuse_the_boolean_capabilities_of_bb_mcp_server_after_it_has_welcome
 }
 
 #[test]
-fn bb_mcp_server_serves_whoever_takes_its_welcome() {
+fn bb_mcp_server_serves_clients_that_accept_its_version() {
     let mut server = Server::start(&["--preset", "bb-mcp-server"]);
     let hello =
         json!({"protocolVersion": "1.0", "clientInfo": {"name": "by hand", "version": "1"}});

@@ -37,7 +37,7 @@ prompts (1)
 }
 
 #[test]
-fn an_unknown_argument_is_refused_with_the_one_that_may_be_meant() {
+fn an_unknown_argument_is_refused_with_a_similar_one() {
     let place = Place::new();
     let cases: [(&[&str], &str); 4] = [
         (
@@ -67,7 +67,7 @@ fn an_unknown_argument_is_refused_with_the_one_that_may_be_meant() {
 }
 
 #[test]
-fn a_strict_check_ends_with_one_where_something_is_wrong() {
+fn a_strict_check_exits_with_one_if_there_are_findings() {
     let place = Place::new();
     place.run(&with_server(&["check", "--strict"])).succeeded();
     let careless = ORDERED.replace("\"description\":\"Books\",", "");

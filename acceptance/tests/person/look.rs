@@ -58,7 +58,7 @@ fn help_is_wrapped_between_words_at_the_width_of_the_terminal() {
 }
 
 #[test]
-fn a_pipe_gets_whole_lines_without_colours() {
+fn a_pipe_gets_complete_lines_without_colours() {
     let ran = Place::new().run(&LIST).succeeded();
     let expected = "tools (1)\n  talk  Says what it has to say in a sentence that is wider than the terminal\n";
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), (expected, ""));

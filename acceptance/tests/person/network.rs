@@ -105,7 +105,7 @@ fn a_private_authority_is_trusted_by_flag_by_environment_and_by_configuration() 
 }
 
 #[test]
-fn a_file_that_holds_no_certificate_is_refused_before_anything_is_sent() {
+fn a_file_without_a_certificate_is_refused_before_anything_is_sent() {
     let place = Place::new();
     place.write("ca.pem", "nothing");
     let words = ["list", "https://localhost:1/mcp", "--cacert", "ca.pem"];

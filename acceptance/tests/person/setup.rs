@@ -21,7 +21,7 @@ fn refused(ran: &FinishedCommand, with: &str) {
 }
 
 #[test]
-fn init_writes_what_the_flags_say_and_it_holds() {
+fn init_writes_a_valid_configuration_from_its_flags() {
     let place = Place::new();
     place.write("docs/a.md", "# A");
     let words = [
@@ -49,7 +49,7 @@ fn init_writes_what_the_flags_say_and_it_holds() {
 }
 
 #[test]
-fn init_asks_at_a_terminal_and_nowhere_else() {
+fn init_prompts_only_at_a_terminal() {
     let place = Place::new();
     let typed = "9\n1,4\nfiles\ncat\ndocs\n.\n\n";
     let (code, shown) = at_terminal(&mut place.command(&["init"]), 100, typed);
@@ -77,7 +77,7 @@ fn init_asks_at_a_terminal_and_nowhere_else() {
 const MINE: &str = "# Mine.\n[server] # here\nname = \"x\"\n\n[http]\nlisten = \"127.0.0.1:0\"\n";
 
 #[test]
-fn add_puts_a_server_into_the_file_and_keeps_the_rest() {
+fn add_inserts_a_server_and_keeps_the_rest_of_the_file() {
     let place = Place::new();
     place.write("creole.toml", MINE);
     let program = ["add", "files", "--env", "A=b", "--env", "HOME", "--", "cat", "a b"];
@@ -149,7 +149,7 @@ fn install_writes_the_clients_own_file_after_showing_the_change() {
 }
 
 #[test]
-fn what_was_installed_can_be_started_as_a_client_does_it() {
+fn an_installed_entry_can_be_started_by_a_client() {
     let place = Place::new();
     place.write("creole.toml", MINE);
     let words = ["install", "claude-code", "--project", "--config", "creole.toml", "--yes"];
@@ -165,7 +165,7 @@ fn what_was_installed_can_be_started_as_a_client_does_it() {
 }
 
 #[test]
-fn a_client_whose_file_is_no_json_is_left_alone() {
+fn a_client_file_that_is_not_json_is_not_changed() {
     let place = Place::new();
     place.write("mcp.json", "{ broken");
     refused(

@@ -58,12 +58,12 @@ impl Held {
 }
 
 #[test]
-fn an_idle_server_ends_when_its_reader_is_gone() {
+fn an_idle_server_exits_when_its_reader_disconnects() {
     Held::start().lose_the_reader();
 }
 
 #[test]
-fn a_server_with_a_call_in_flight_ends_when_its_reader_is_gone() {
+fn a_server_with_a_call_in_flight_exits_when_its_reader_disconnects() {
     let mut held = Held::start();
     let slow = call(1, "test_slow", &json!({"milliseconds": 600_000}));
     let ping = request(2, "ping", &json!({}));
@@ -75,7 +75,7 @@ fn a_server_with_a_call_in_flight_ends_when_its_reader_is_gone() {
 }
 
 #[test]
-fn a_server_that_waits_for_its_reader_ends_when_it_is_gone() {
+fn a_server_that_waits_for_its_reader_exits_when_it_disconnects() {
     let held = Held::start();
     // More responses than a pipe holds, and more requests than the server reads ahead.
     let mut input = held.input.try_clone().unwrap();
@@ -105,7 +105,7 @@ fn is_over(number: &str) -> bool {
 }
 
 #[test]
-fn a_server_behind_that_does_not_end_is_killed_when_the_reader_is_gone() {
+fn an_upstream_that_does_not_exit_is_killed_when_the_reader_disconnects() {
     let data = tempfile::tempdir().unwrap();
     let (script, file) = (stubborn(data.path()), data.path().join("number"));
     let held = Held::start_in(data, &["--", "sh", "-c", &script]);
@@ -116,7 +116,7 @@ fn a_server_behind_that_does_not_end_is_killed_when_the_reader_is_gone() {
 }
 
 #[test]
-fn a_server_behind_that_does_not_end_is_killed_when_its_gateway_was() {
+fn an_upstream_that_does_not_exit_is_killed_when_its_gateway_was() {
     let data = tempfile::tempdir().unwrap();
     let script = stubborn(data.path());
     let server = Server::start_in(data.path(), &["--", "sh", "-c", &script]).greeted();
@@ -138,7 +138,7 @@ fn a_slow_call_is_answered_after_the_input_ended() {
 }
 
 #[test]
-fn a_call_of_many_minutes_is_given_up_some_seconds_after_the_input_ended() {
+fn a_call_of_many_minutes_is_aborted_some_seconds_after_the_input_ended() {
     let mut server = Server::start(&[]).greeted();
     let created = server.call("create_task", &json!({"description": "never done"}));
     let task = json_of(created["result"]["content"][0]["text"].as_str().unwrap());
@@ -154,7 +154,7 @@ fn a_call_of_many_minutes_is_given_up_some_seconds_after_the_input_ended() {
 }
 
 #[test]
-fn a_client_that_neither_reads_nor_sends_any_more_is_given_up_some_seconds_later() {
+fn a_client_that_neither_reads_nor_sends_any_more_is_disconnected_some_seconds_later() {
     let mut held = Held::start();
     let listing = request(1, "tools/list", &json!({})).repeat(100);
     held.input.write_all(listing.as_bytes()).unwrap();
@@ -166,7 +166,7 @@ fn a_client_that_neither_reads_nor_sends_any_more_is_given_up_some_seconds_later
 }
 
 #[test]
-fn a_server_that_nobody_spoke_to_ends_well_and_silently() {
+fn a_server_without_input_exits_cleanly_and_silently() {
     for preset in ["default", "bossman", "fpf-governance", "bb-mcp-server", "everything"] {
         let ended = Server::start(&["--preset", preset]).finish();
         assert_eq!((ended.code, ended.output, ended.log.as_str()), (Some(0), vec![], ""));

@@ -32,7 +32,7 @@ fn a_one_liner_needs_no_newline() {
 }
 
 #[test]
-fn a_whole_session_fits_into_a_one_liner() {
+fn a_session_fits_into_a_shell_one_liner() {
     let initialize = r#"{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"sh","version":"1"}}}"#;
     let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let call = r#"{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"}}}"#;
@@ -56,7 +56,7 @@ fn nothing_at_all_is_answered_with_nothing() {
 }
 
 #[test]
-fn a_hundred_thousand_lines_of_garbage_get_an_error_each_and_leave_nothing_behind() {
+fn a_hundred_thousand_lines_of_garbage_get_an_error_each_and_leak_nothing() {
     const LINES: usize = 100_000;
     let mut server = Server::start(&[]);
     server.ping();
@@ -114,7 +114,7 @@ fn assert_idle(server: &Server) {
 }
 
 #[test]
-fn a_line_of_fifty_mebibytes_is_refused_once_and_not_kept() {
+fn a_line_of_fifty_mebibytes_is_refused_once_and_not_stored() {
     for preset in ["default", "bossman", "bb-mcp-server", "fpf-governance"] {
         let mut server = Server::start(&["--preset", preset, "--log", "off"]);
         server.write("?\n");
@@ -178,7 +178,7 @@ fn a_mebibyte_is_also_the_limit_of_the_last_line() {
 }
 
 #[test]
-fn half_a_line_before_the_end_is_a_parse_error_and_a_good_exit() {
+fn an_incomplete_last_line_is_a_parse_error_and_a_clean_exit() {
     let mut server = Server::start(&[]);
     server.write(&PING[..PING.len() / 2]);
     let ended = server.finish();
@@ -187,7 +187,7 @@ fn half_a_line_before_the_end_is_a_parse_error_and_a_good_exit() {
 }
 
 #[test]
-fn input_may_come_byte_by_byte() {
+fn input_may_arrive_byte_by_byte() {
     let mut server = Server::start(&[]);
     for byte in format!("{PING}\r\n\n{PING}\n").bytes() {
         server.write([byte]);

@@ -86,7 +86,7 @@ fn it_says_where_it_listens_and_ends_with_zero_when_told() {
 }
 
 #[test]
-fn the_file_says_that_it_listens_and_the_command_line_has_the_last_word() {
+fn the_file_configures_a_listener_and_the_command_line_overrides_it() {
     let data = tempfile::tempdir().unwrap();
     write(
         data.path(),
@@ -131,7 +131,7 @@ fn an_address_that_others_can_reach_needs_to_know_who_calls() {
 }
 
 #[test]
-fn a_port_that_is_taken_and_a_certificate_that_is_none_are_named() {
+fn a_port_in_use_and_an_invalid_certificate_are_named() {
     let data = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -154,7 +154,7 @@ fn a_port_that_is_taken_and_a_certificate_that_is_none_are_named() {
 }
 
 #[test]
-fn without_file_descriptors_it_waits_and_goes_on() {
+fn without_file_descriptors_the_server_waits_and_recovers() {
     let data = tempfile::tempdir().unwrap();
     let script = "ulimit -n 40; exec creole serve --http 127.0.0.1:0 --log off";
     let mut server = Listening::start(&mut shell(data.path(), script));

@@ -27,7 +27,7 @@ fn a_client_that_never_reads_stops_being_read_and_gets_every_answer_in_the_end()
 }
 
 #[test]
-fn large_answers_that_are_taken_slowly_are_not_gathered_in_memory() {
+fn large_responses_to_a_slow_reader_are_not_buffered() {
     let message = "x".repeat(2000);
     flood("default", 20_000, move |id| call(id, "echo", &json!({"message": message})));
 }
@@ -38,7 +38,7 @@ fn small_requests_for_large_answers_are_not_gathered_in_memory() {
 }
 
 #[test]
-fn calls_that_end_while_nobody_reads_keep_their_answers() {
+fn calls_that_end_without_a_reader_keep_their_responses() {
     flood("everything", 20_000, |id| call(id, "test_slow", &json!({"milliseconds": 1})));
 }
 
@@ -123,7 +123,7 @@ fn read_slowly(
 }
 
 #[test]
-fn two_hundred_slow_calls_run_at_the_same_time_and_hold_up_no_ping() {
+fn two_hundred_slow_calls_run_concurrently_and_delay_no_ping() {
     let mut server = Server::start(&["--preset", "everything"]).greeted();
     // If the calls ran one after the other, the first and longest would get its response first.
     server.write(call(1, "test_slow", &json!({"milliseconds": 3000})));
@@ -159,7 +159,7 @@ fn a_tool_that_panics_breaks_its_own_call_and_nothing_else() {
 }
 
 #[test]
-fn five_thousand_calls_leave_no_descriptor_no_thread_and_no_memory_behind() {
+fn five_thousand_calls_leak_no_descriptor_no_thread_and_no_memory() {
     let mut server = Server::start(&[]).greeted();
     let created = server.call("create_task", &json!({"description": "read often"}));
     let task = json_of(created["result"]["content"][0]["text"].as_str().unwrap());

@@ -69,7 +69,7 @@ fn a_file_that_changes_changes_the_lists_and_drops_no_call() {
 }
 
 #[test]
-fn what_is_wrong_changes_nothing_and_is_told_with_its_place() {
+fn an_invalid_configuration_changes_nothing_and_is_reported_with_its_position() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "[server]\nname = \"t\"\npacks = [\"hello\"]\n");
     let mut server = start(folder.path());
@@ -87,7 +87,7 @@ fn what_is_wrong_changes_nothing_and_is_told_with_its_place() {
 }
 
 #[test]
-fn servers_behind_that_stay_the_same_are_not_started_again() {
+fn unchanged_upstreams_are_not_restarted() {
     let folder = tempfile::tempdir().unwrap();
     let preset = |name: &str| format!("[upstreams.{name}]\npreset = \"everything\"\n");
     let head = "[server]\nname = \"t\"\npacks = [\"hello\"]\n";
@@ -122,7 +122,7 @@ fn a_signal_has_the_file_read_again_on_stdio_too() {
 }
 
 #[test]
-fn over_http_those_who_come_later_are_told_what_holds_by_then() {
+fn later_http_requests_see_the_reloaded_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let of = |name: &str, log: &str| {
         format!("[server]\nname = \"{name}\"\npacks = [\"hello\"]\n[log]\nlevel = \"{log}\"\n")

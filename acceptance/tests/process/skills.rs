@@ -15,7 +15,7 @@ fn write(folder: &Path, path: &str, text: &str) {
 }
 
 #[test]
-fn a_wrong_skill_is_told_by_file_and_line_and_the_others_are_served() {
+fn an_invalid_skill_is_reported_with_file_and_line_and_the_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "creole.toml", CONFIG);
     let front = "---\nname: mail\ndescription: Writes mail\n---\nBe brief.\n";
@@ -49,7 +49,7 @@ fn a_wrong_skill_is_told_by_file_and_line_and_the_others_are_served() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_refused_at_its_place_in_the_configuration() {
+fn a_missing_folder_is_refused_with_its_position_in_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "creole.toml", CONFIG);
     let (code, said, error) = check(folder.path());

@@ -76,7 +76,7 @@ fn one_socket_serves_for_both_directions() {
 }
 
 #[test]
-fn an_input_that_somebody_made_non_blocking_is_waited_for() {
+fn a_non_blocking_stdin_is_read() {
     // The mode is shared by all holders of the stream, and any of them may change it.
     let data = tempfile::tempdir().unwrap();
     let (theirs, ours) = UnixStream::pair().unwrap();
@@ -94,7 +94,7 @@ fn an_input_that_somebody_made_non_blocking_is_waited_for() {
 }
 
 #[test]
-fn a_socket_whose_other_end_is_gone_ends_the_server() {
+fn a_socket_whose_peer_disconnects_ends_the_server() {
     let data = tempfile::tempdir().unwrap();
     let (theirs, ours) = UnixStream::pair().unwrap();
     let mut command = serve(data.path(), &[]);
@@ -127,7 +127,7 @@ fn from_a_file_into_a_file_nothing_is_lost() {
 }
 
 #[test]
-fn a_call_that_takes_time_is_answered_into_a_file_too() {
+fn a_slow_call_writes_its_response_to_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in"), folder.path().join("out"));
     let slow = call(1, "test_slow", &json!({"milliseconds": 100}));
@@ -183,7 +183,7 @@ fn streams_that_are_all_closed_do_not_mix_up_files() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_nothing() {
+fn an_unread_log_blocks_nothing() {
     const CALLS: u64 = 5000;
     let data = tempfile::tempdir().unwrap();
     let mut command = serve(data.path(), &["--preset", "bb-mcp-server", "--log", "json"]);

@@ -83,7 +83,7 @@ fn two_processes_that_share_a_file_lose_nothing() {
 }
 
 #[test]
-fn whoever_waits_in_one_process_sees_what_another_process_does() {
+fn a_wait_in_one_process_sees_changes_of_another_process() {
     let data = tempfile::tempdir().unwrap();
     let mut waiting = Server::start_in(data.path(), &[]).greeted();
     let mut working = Server::start_in(data.path(), &["--preset", "default"]).greeted();

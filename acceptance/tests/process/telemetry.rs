@@ -33,7 +33,7 @@ fn events<'a>(events: &'a [Value], message: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn each_request_is_logged_when_it_comes_and_when_it_is_done() {
+fn each_request_is_logged_at_its_start_and_end() {
     let messages = initialize()
         + &call(2, "echo", &json!({"message": "hi"}))
         + &request(3, "no/such/method", &json!({}))
@@ -110,7 +110,7 @@ fn logged_whole(messages: &str) -> (ServerExit, Vec<Value>) {
 }
 
 #[test]
-fn arguments_and_results_are_logged_where_that_is_asked_for() {
+fn arguments_and_results_are_logged_if_configured() {
     let messages = initialize() + &call(2, "hello", &json!({"name": SECRET}));
     let (ended, log) = logged_whole(&messages);
     assert!(ended.output[1].contains("Hello, "), "{:?}", ended.output);
@@ -138,7 +138,7 @@ fn logged_over_http(log: &str) -> String {
 }
 
 #[test]
-fn arguments_and_results_are_logged_over_http_where_that_is_asked_for() {
+fn arguments_and_results_are_logged_over_http_if_configured() {
     let text = logged_over_http("format = \"json\"\npayloads = true\n");
     let log: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let frames = events(&log, "message");
@@ -192,7 +192,7 @@ fn refused_messages_are_logged_too() {
 }
 
 #[test]
-fn other_presets_log_requests_only_when_asked() {
+fn other_presets_log_requests_only_if_configured() {
     let mut server = Server::start(&["--log", "json"]).greeted();
     server.ping();
     assert_eq!(server.finish().log, "");

@@ -53,7 +53,7 @@ fn a_value_cannot_become_an_option() {
 }
 
 #[test]
-fn lists_spread_and_what_is_not_given_is_left_out() {
+fn lists_are_spread_and_missing_values_omitted() {
     let mut server = probe(
         "['-n', '{n}'], { when = 'all', words = ['--all'] }, '--', '{list}'",
         "n = { type = 'integer', minimum = 1, required = false }\n\
@@ -103,7 +103,7 @@ fn script(script: &str, keys: &str) -> Configured {
 }
 
 #[test]
-fn exit_codes_tell_success_from_failure() {
+fn exit_codes_distinguish_success_from_failure() {
     let mut server = script("echo out; echo why >&2; exit 3", "");
     assert_eq!(server.call("t", json!({})), Err("the program exited with code 3:\nwhy".into()));
     let mut server = script("echo out; echo why >&2; exit 3", "exit_codes = [0, 3]");
@@ -117,7 +117,7 @@ fn exit_codes_tell_success_from_failure() {
 }
 
 #[test]
-fn a_program_reads_its_input_and_runs_where_it_was_told() {
+fn a_program_reads_its_input_and_runs_in_its_directory() {
     let mut server = Configured::start(
         "[tools.t]\ndescription = 'Runs'\ncommand = ['sh', '-c', 'pwd; cat']\ncwd = '/'\nstdin = 'Dear {who},\n'\n\
          [tools.t.arguments]\nwho = { type = 'string' }"
@@ -134,7 +134,7 @@ fn a_program_reads_its_input_and_runs_where_it_was_told() {
 }
 
 #[test]
-fn results_are_data_or_pictures_if_asked() {
+fn results_are_data_or_images_if_configured() {
     let mut server = script(
         "echo \"{{\\\"n\\\": 1}}\"",
         "result = 'json'\noutput_schema = { required = ['n'] }",
@@ -152,7 +152,7 @@ fn results_are_data_or_pictures_if_asked() {
 }
 
 #[test]
-fn what_is_too_much_or_too_slow_is_ended() {
+fn too_much_output_or_time_ends_the_program() {
     let mut server = script("yes", "output_limit_bytes = 1000");
     let said = server.call("t", json!({})).unwrap_err();
     assert!(said.contains("more than 1000 bytes") && said.len() < 2000, "{said}");
@@ -164,7 +164,7 @@ fn what_is_too_much_or_too_slow_is_ended() {
 }
 
 #[test]
-fn lines_on_stderr_are_progress_if_asked() {
+fn lines_on_stderr_are_progress_if_configured() {
     let mut server = script("echo one >&2; read go < go; echo done", "progress = true");
     let fifo = server.path().join("go");
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
@@ -183,7 +183,7 @@ fn lines_on_stderr_are_progress_if_asked() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told_at_the_start() {
+fn a_missing_program_is_reported_at_startup() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[server]\n[tools.t]\ndescription = 'x'\ncommand = ['no-such-program-here']\n";
     std::fs::write(folder.path().join("creole.toml"), text).unwrap();

@@ -40,7 +40,7 @@ fn assert_ends(tree: &[String; 3]) {
 }
 
 #[test]
-fn a_call_that_takes_too_long_ends_its_tree() {
+fn a_timed_out_call_ends_its_process_tree() {
     let mut server = tree("timeout_seconds = 8");
     server.server.write(call(5, "tree", &json!({})));
     let tree = grown(server.path());
@@ -61,7 +61,7 @@ fn a_call_that_is_cancelled_ends_its_tree() {
 }
 
 #[test]
-fn a_client_that_goes_ends_the_trees_of_its_calls() {
+fn a_client_disconnect_ends_the_process_trees_of_its_calls() {
     let mut server = tree("");
     server.server.write(call(5, "tree", &json!({})));
     let tree = grown(server.path());
@@ -72,7 +72,7 @@ fn a_client_that_goes_ends_the_trees_of_its_calls() {
 }
 
 #[test]
-fn a_server_that_is_killed_leaves_nobody_behind() {
+fn a_killed_server_leaves_no_process() {
     let mut server = tree("progress = true");
     let params = json!({ "name": "tree", "arguments": {}, "_meta": { "progressToken": 1 } });
     server.server.write(request(5, "tools/call", &params));
@@ -87,7 +87,7 @@ fn a_server_that_is_killed_leaves_nobody_behind() {
 }
 
 #[test]
-fn whom_a_program_leaves_behind_is_gone_when_its_result_is_there() {
+fn background_processes_of_a_program_are_ended_with_its_result() {
     let script = "sleep 1000 & echo $!";
     let mut server = Configured::start(&format!(
         "[tools.t]\ndescription = 'Leaves'\ncommand = ['sh', '-c', '{script}']\n"
@@ -99,7 +99,7 @@ fn whom_a_program_leaves_behind_is_gone_when_its_result_is_there() {
 /// Sixteen is the default limit. Each program counts the running ones, including itself. The first ones wait for each
 /// other, so that a smaller limit would block forever.
 #[test]
-fn of_five_hundred_calls_at_once_sixteen_run_and_nobody_is_left() {
+fn of_five_hundred_concurrent_calls_sixteen_run_and_no_process_is_left() {
     let script = "mkdir -p running; : > running/$$; \
                   while set -- running/*; [ $# -lt 16 ] && [ ! -e full ]; do sleep 0.01; done; \
                   : > full; echo $#; rm running/$$";

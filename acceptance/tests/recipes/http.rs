@@ -18,7 +18,7 @@ fn path(service: &Service) -> Configured {
 }
 
 #[test]
-fn a_value_stays_in_its_place_in_the_address() {
+fn a_value_stays_inside_its_part_of_the_url() {
     let service = Service::start(|_, _| good("{}"));
     let mut server = path(&service);
     let rows = [
@@ -83,7 +83,7 @@ fn a_refusal_is_a_failure_with_its_status_and_a_part_of_its_text() {
 }
 
 #[test]
-fn only_what_may_happen_twice_is_tried_again() {
+fn only_idempotent_requests_are_retried() {
     let moody = |number: usize, _: &_| match number {
         0 | 1 => answer("503 Service Unavailable", "Retry-After: 0\r\n", ""),
         _ => good("{\"n\":1}"),
@@ -134,7 +134,7 @@ fn answers_are_shaped() {
 }
 
 #[test]
-fn what_is_too_long_or_too_slow_is_given_up() {
+fn a_response_that_is_too_long_or_too_slow_is_aborted() {
     let service = Service::start(|_, _| good(&format!("\"{}\"", "x".repeat(5000))));
     let mut server = Configured::start(&format!(
         "[tools.t]\ndescription = 'x'\noutput_limit_bytes = 1000\nhttp = {{ url = '{}/' }}\n",

@@ -48,7 +48,7 @@ fn start(document: &str, table: &str) -> Configured {
 }
 
 #[test]
-fn a_service_is_asked_as_its_document_says() {
+fn a_service_is_called_as_its_document_defines() {
     let service = Service::start(|_, asked| match asked.line.starts_with("POST") {
         true => good(r#"{"id":"7"}"#),
         false => good(r#"["one","two"]"#),
@@ -73,7 +73,7 @@ fn a_service_is_asked_as_its_document_says() {
 }
 
 #[test]
-fn no_value_leaves_its_place_and_nothing_is_sent_that_is_not_described() {
+fn no_value_leaves_its_position_and_nothing_undocumented_is_sent() {
     let service = Service::start(|_, _| good("{}"));
     let mut server = start(DOCUMENT, &format!("base_url = '{}'", service.url()));
     for arguments in [
@@ -93,7 +93,7 @@ fn no_value_leaves_its_place_and_nothing_is_sent_that_is_not_described() {
 }
 
 #[test]
-fn a_refusal_is_told_without_secrets() {
+fn an_error_is_reported_without_secrets() {
     let service = Service::start(|_, _| {
         let head = "Content-Type: application/problem+json\r\n";
         answer("403 Forbidden", head, r#"{"title":"No","detail":"hunter 2000 is not welcome"}"#)
@@ -309,7 +309,7 @@ fn a_document_that_cannot_be_fetched_keeps_nothing_down_and_is_fetched_later() {
 }
 
 #[test]
-fn a_page_in_place_of_a_document_keeps_nothing_down_and_is_fetched_again() {
+fn an_html_page_instead_of_a_document_does_not_block_startup_and_is_fetched_again() {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     static IS_THERE: AtomicBool = AtomicBool::new(false);
@@ -323,7 +323,7 @@ fn a_page_in_place_of_a_document_keeps_nothing_down_and_is_fetched_again() {
 }
 
 #[test]
-fn an_error_in_place_of_a_document_keeps_nothing_down_and_is_fetched_again() {
+fn an_error_instead_of_a_document_does_not_block_startup_and_is_fetched_again() {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     static IS_THERE: AtomicBool = AtomicBool::new(false);

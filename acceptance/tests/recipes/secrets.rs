@@ -13,7 +13,7 @@ const SECRET: &str = "hunter2-hunter2";
 const FILED: &str = "filed-hunter3-filed";
 
 #[test]
-fn a_program_has_its_secrets_and_tells_them_to_nobody() {
+fn a_program_gets_its_secrets_and_they_are_redacted() {
     let script = "echo \"$TOKEN/$FILED/$MINE/$CREOLE_TEST_OTHER/$PASSED\"; echo \"$TOKEN $FILED\" >&2; exit $CODE";
     let tables = format!(
         "[log]\nlevel = 'trace'\n[tools.bad]\ndescription = 'x'\ncommand = ['sh', '-c', '''{script}''']\n\

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use fixtures::{blocks, card, identity, items, questions, skill};
 
 #[test]
-fn every_list_and_every_definition_is_as_each_revision_asks() {
+fn every_list_and_every_definition_matches_each_revision() {
     for mut stage in Stage::of_each_revision() {
         for (method, kind) in [
             ("tools/list", ListKind::Tools),
@@ -49,7 +49,7 @@ fn page(kind: ListKind) -> Page {
 }
 
 #[test]
-fn skills_and_directories_are_as_their_extension_asks() {
+fn skills_and_directories_match_their_extension() {
     let stages = Stage::of_each_revision().into_iter();
     for mut stage in stages.filter(|stage| stage.era() == Era::Stateless) {
         let list = Payload::Page(page(ListKind::Skills));
@@ -66,7 +66,7 @@ fn skills_and_directories_are_as_their_extension_asks() {
 }
 
 #[test]
-fn every_tool_result_is_as_each_revision_asks() {
+fn every_tool_result_matches_each_revision() {
     for mut stage in Stage::of_each_revision() {
         let list = Raw::from_value(&json!([1, 2]));
         let full = ToolResult {
@@ -93,7 +93,7 @@ fn every_tool_result_is_as_each_revision_asks() {
 }
 
 #[test]
-fn every_other_result_is_as_each_revision_asks() {
+fn every_other_result_matches_each_revision() {
     for mut stage in Stage::of_each_revision() {
         let contents = vec![
             Contents::text("test://a", "text/plain", "text"),

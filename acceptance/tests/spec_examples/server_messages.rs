@@ -35,7 +35,7 @@ const ERRORS: &[(&str, &[FaultKind])] = &[
 ];
 
 #[test]
-fn every_official_example_of_what_a_server_says_is_understood() {
+fn every_official_example_of_server_messages_is_accepted() {
     let Some(examples) = examples() else { return };
     let mut heard = 0;
     let complaints = examples.iter().filter_map(|example| {

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Stage;
 
 #[test]
-fn every_task_is_written_as_each_revision_asks() {
+fn every_task_matches_each_revision() {
     for mut stage in Stage::of_each_revision() {
         let tasks = stage.revision.rules().tasks;
         if tasks == TaskModel::Absent {

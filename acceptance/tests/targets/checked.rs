@@ -9,7 +9,7 @@ chain = [{ kind = "filter", deny = ["ehco", "hello"] }]
 "#;
 
 #[test]
-fn what_serve_refuses_is_not_approved() {
+fn a_configuration_that_serve_refuses_is_not_approved() {
     let open = "[server]\n[http]\nlisten = \"0.0.0.0:0\"\n";
     let audit = "[server]\nchain = [{ kind = \"audit\", file = \"no/such/audit.log\" }]\n";
     let state = "[server]\n[state]\nfile = \"no/such/state.sqlite\"\n";

@@ -38,7 +38,7 @@ fn the_only_upstream_is_named_when_it_is_dead() {
 }
 
 #[test]
-fn what_answers_is_listed_and_the_rest_is_named() {
+fn responding_upstreams_are_listed_and_the_others_are_named() {
     let place = Place::with(&format!("{DEAD}{ALIVE}"));
     let listed = place.run(&["list", "--config", "creole.toml", "tools"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
@@ -73,7 +73,7 @@ fn status_has_a_line_for_each_upstream() {
 }
 
 #[test]
-fn whoever_runs_the_gateway_is_told_where_an_upstream_is() {
+fn the_operator_sees_the_address_of_an_upstream() {
     let place = Place::with("[upstreams.wiki]\nurl = \"http://127.0.0.1:1/secret?key=1\"\n");
     let why = "`wiki` (127.0.0.1:1) refuses connections";
     let listed = place.run(&["list", "--config", "creole.toml"]);
@@ -88,7 +88,7 @@ fn whoever_runs_the_gateway_is_told_where_an_upstream_is() {
 }
 
 #[test]
-fn a_401_names_the_upstream_and_what_to_set() {
+fn a_401_names_the_upstream_and_the_key_to_set() {
     let refusing = super::messages::answering(
         b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
     );

@@ -51,7 +51,7 @@ fn one_of_several_servers_is_named() {
 }
 
 #[test]
-fn what_is_wrong_with_the_configuration_is_said() {
+fn configuration_errors_are_printed() {
     let place = Place::with("[upstreams.x]\ncommand = \"x\"\n");
     let ran = place.run(&["list", "--config", "creole.toml"]);
     assert_eq!(ran.code, Some(2));

@@ -21,7 +21,7 @@ fn levels(log: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_line_is_json_where_the_log_is() {
+fn every_line_is_json_if_the_log_is() {
     let text = "[server]\npacks = [\"echo\"]\n[log]\nformat = \"json\"\n";
     let place = Place::with(text);
     let file = place.path().join("creole.toml").display().to_string();

@@ -30,7 +30,7 @@ fn assert_says(ran: &FinishedCommand, code: i32, what: &str) {
 }
 
 #[test]
-fn a_wrong_place_is_answered_with_the_likely_right_one() {
+fn a_wrong_path_is_reported_with_the_likely_right_one() {
     let place = Place::with("");
     let listening = ListeningServer::start(&["--preset", "default"]).unwrap();
     let address = listening.address().to_string();
@@ -43,7 +43,7 @@ fn a_wrong_place_is_answered_with_the_likely_right_one() {
 }
 
 #[test]
-fn a_port_that_speaks_tls_is_supposed() {
+fn a_tls_port_is_suggested() {
     // The alert that a TLS server sends in response to plain HTTP.
     let address = answering(&[21, 3, 3, 0, 2, 2, 10]);
     let ran = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
@@ -51,7 +51,7 @@ fn a_port_that_speaks_tls_is_supposed() {
 }
 
 #[test]
-fn a_rate_limit_says_when_to_come_back() {
+fn a_rate_limit_names_its_retry_delay() {
     let address = answering(
         b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
     );
@@ -110,7 +110,7 @@ fn a_program_that_never_answers_is_shown_with_what_it_wrote() {
 }
 
 #[test]
-fn json_is_not_taken_for_a_configuration() {
+fn json_is_not_read_as_a_configuration() {
     let place = Place::with("{ \"mcpServers\": {} }\n");
     for words in [&["serve", "creole.toml"][..], &["list", "--config", "creole.toml"]] {
         let ran = place.run(words);
@@ -120,7 +120,7 @@ fn json_is_not_taken_for_a_configuration() {
 }
 
 #[test]
-fn a_port_alone_is_one_of_this_machine() {
+fn a_port_alone_means_this_machine() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let ran = Place::with("").run(&["serve", "--http", &port]);

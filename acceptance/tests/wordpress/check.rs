@@ -31,7 +31,7 @@ fn assert_says(site: &RunningSite, user: &str, lines: &[&str]) {
 }
 
 #[test]
-fn a_site_is_told_what_it_lacks() {
+fn missing_parts_of_a_site_are_reported() {
     let Some(site) = site(&[]) else { return };
     let late = [
         "ok     permalinks routes are found below",
@@ -63,7 +63,7 @@ fn a_site_is_told_what_it_lacks() {
 }
 
 #[test]
-fn a_site_without_permalinks_or_with_a_server_that_drops_headers_is_told_apart() {
+fn missing_permalinks_and_dropped_headers_are_distinguished() {
     let Some(plain) = site(&[("TEST_PERMALINKS", "none")]) else { return };
     assert_says(
         &plain,
@@ -88,7 +88,7 @@ fn a_site_without_permalinks_or_with_a_server_that_drops_headers_is_told_apart()
 }
 
 #[test]
-fn what_is_no_site_is_said_so() {
+fn a_url_without_a_site_is_reported() {
     let html = |_: &crate::mock::ServiceRequest| {
         Some(answer("200 OK", "Content-Type: text/html\r\n", "<h1>Hello</h1>"))
     };

@@ -33,7 +33,7 @@ impl Errands {
 }
 
 #[test]
-fn each_tool_asks_its_route_and_tells_what_it_answers() {
+fn each_tool_calls_its_route_and_returns_the_response() {
     let Some(site) = site(&[]) else { return };
     site.plugin("early-auth.php", Some(&early_auth()));
     let office = Office::with_every_tool(&site, "admin");

@@ -56,7 +56,7 @@ fn assert_told(raw: &str, expected: &str) {
 }
 
 #[test]
-fn what_is_not_wordpress_is_told_and_not_shown() {
+fn a_response_that_is_not_from_wordpress_is_reported_and_not_shown() {
     let html = "Content-Type: text/html\r\n";
     assert_told(
         &answer("503 Service Unavailable", html, "<h1>Briefly unavailable for maintenance</h1>"),
@@ -82,7 +82,7 @@ fn what_is_not_wordpress_is_told_and_not_shown() {
 }
 
 #[test]
-fn a_password_never_follows_a_redirect_to_another_place() {
+fn a_password_never_follows_a_redirect_to_another_origin() {
     let elsewhere = Mock::start();
     let target = format!("{}/wp-json/buddyboss/v1/members", elsewhere.url());
     let (_site, server, _data) =
@@ -93,7 +93,7 @@ fn a_password_never_follows_a_redirect_to_another_place() {
 }
 
 #[test]
-fn a_site_that_is_silent_is_given_up_and_a_write_is_not_repeated() {
+fn a_silent_site_times_out_and_a_write_is_not_repeated() {
     let site = Mock::with(|asked| {
         let hangs = asked.line.contains("/buddyboss/v1/members?")
             || asked.line.starts_with("POST /wp-json/wp/v2/users");
@@ -120,7 +120,7 @@ fn a_site_that_is_silent_is_given_up_and_a_write_is_not_repeated() {
 }
 
 #[test]
-fn a_site_that_is_gone_is_a_bad_gateway_and_nobody_comes_in() {
+fn an_unreachable_site_is_a_bad_gateway_and_authenticates_no_caller() {
     let address = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let (server, _data) = front(&format!("http://{address}"));
     let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
@@ -272,7 +272,7 @@ fn on_standard_streams_the_account_of_the_configuration_calls() {
 }
 
 #[test]
-fn a_call_that_takes_its_time_is_answered_in_json_or_ended() {
+fn a_slow_call_is_answered_in_json_or_aborted() {
     let site = Mock::with(|asked| {
         asked.line.contains("/members/7").then(|| {
             delay(Duration::from_secs(3));
@@ -296,7 +296,7 @@ fn a_call_that_takes_its_time_is_answered_in_json_or_ended() {
 }
 
 #[test]
-fn a_password_that_is_taken_back_ends_with_the_first_call_that_the_site_refuses() {
+fn a_revoked_password_ends_with_the_first_call_that_the_site_refuses() {
     let is_revoked = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&is_revoked);
     let site = Mock::with(move |asked| {
@@ -317,7 +317,7 @@ fn a_password_that_is_taken_back_ends_with_the_first_call_that_the_site_refuses(
 }
 
 #[test]
-fn what_is_wanted_of_a_site_may_change_while_callers_are_signed_in() {
+fn site_requirements_may_change_while_callers_are_authenticated() {
     let site = Mock::start();
     let (file, folder) = configured(&site, "sets = [\"members\"]\n");
     let words = ["--http", "127.0.0.1:0", file.to_str().unwrap()];

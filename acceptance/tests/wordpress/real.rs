@@ -57,7 +57,7 @@ impl Behind for Rc<RunningSite> {
 }
 
 #[test]
-fn every_transcript_of_the_document_holds_in_front_of_wordpress() {
+fn every_transcript_of_the_document_passes_against_wordpress() {
     let Some(site) = site(&[]) else { return };
     let site = Rc::new(site);
     let mut failures = Vec::new();
@@ -180,7 +180,7 @@ impl Office {
 }
 
 #[test]
-fn the_tools_do_at_the_site_what_they_say() {
+fn the_tools_change_the_site_as_documented() {
     let Some(site) = site(&[]) else { return };
     site.plugin("early-auth.php", Some(&early_auth()));
     let office = Office::of(&site, "admin");
@@ -319,7 +319,7 @@ fn not_ours(office: &Office) {
 }
 
 #[test]
-fn the_plugin_of_the_guide_opens_nothing_but_rest_routes() {
+fn the_plugin_of_the_guide_exposes_only_rest_routes() {
     let Some(site) = site(&[]) else { return };
     site.plugin("early-auth.php", Some(&early_auth()));
     let whoami = "<?php foreach ( array( 'wp_ajax_who', 'wp_ajax_nopriv_who' ) as $hook ) { \

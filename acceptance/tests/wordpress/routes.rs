@@ -94,7 +94,7 @@ fn the_example_of_the_guide_reads_and_writes_posts_as_the_caller() {
 }
 
 #[test]
-fn every_route_of_a_site_makes_a_tool_with_a_schema_that_holds() {
+fn every_route_of_a_site_is_a_tool_with_a_valid_schema() {
     let Some(site) = site(&[]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("creole.toml");

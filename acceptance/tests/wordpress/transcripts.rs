@@ -50,7 +50,7 @@ pub(crate) fn play(transcript: &Transcript, stage: &mut SiteStage) -> Option<Str
 }
 
 #[test]
-fn every_transcript_of_the_document_holds_in_front_of_a_mock() {
+fn every_transcript_of_the_document_passes_against_a_mock() {
     let failures: Vec<String> = all()
         .iter()
         .filter_map(|transcript| play(transcript, &mut SiteStage::new(Box::new(Mock::start()))))

@@ -10,7 +10,7 @@ const CALLS: usize = 40;
 const STEPS: u64 = 5;
 
 #[test]
-fn each_step_of_progress_is_told_once() {
+fn each_progress_step_is_sent_once() {
     if command(&EVERYTHING, &EVERYTHING.folder().unwrap()).is_none() {
         return;
     }

@@ -19,7 +19,7 @@ fn server_everything_answers_the_same() {
 }
 
 #[test]
-fn server_everything_asks_the_same() {
+fn server_everything_sends_the_same_input_requests() {
     same(&EVERYTHING, &questions());
 }
 
@@ -31,7 +31,7 @@ fn server_everything_lists_the_same() {
 }
 
 #[test]
-fn server_everything_tells_sessions_the_same() {
+fn server_everything_sends_sessions_the_same_notifications() {
     same(&EVERYTHING, &changes());
 }
 

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_line_whatever_it_holds() {
+    fn an_event_is_one_line_whatever_it_contains() {
         assert_eq!(
             one_line("a\nb\t\u{1b}[2J\u{9b}\u{2028}é\u{202e}\u{2066}\n"),
             "a\\nb\\t\\u001b[2J\\u009b\\u2028é\\u202e\\u2066\n"
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_nobody_reads_loses_lines_instead_of_blocking() {
+    fn an_unread_log_drops_lines_instead_of_blocking() {
         let (mut reader, writer) = io::pipe().unwrap();
         let lines = LogLines::new(writer, text_notice);
         for _ in 0..2000 {

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn talk_as_json_is_one_line_with_its_level() {
+    fn a_json_message_is_one_line_with_its_level() {
         let line = json_line("error: a\n --> b");
         assert_eq!(line.matches('\n').count(), 1);
         let read: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_not_told_what_to_do() {
+    fn terminal_escapes_are_removed() {
         assert_eq!(printable("a\x1b[2Jb\tc\nd\r"), "a\\u{1b}[2Jb\tc\nd\\r");
         assert_eq!(printable("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(printable("Zürich ✓"), "Zürich ✓");

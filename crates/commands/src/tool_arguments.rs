@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_refused_with_what_would_be_right() {
+    fn an_invalid_value_is_refused_with_the_expected_type() {
         let problem = read_as("count=many").unwrap_err();
         assert_eq!(problem, "the argument `count` of `tool` must be an integer, not `many`");
         assert!(read_as("sure=yes").unwrap_err().ends_with("must be `true` or `false`, not `yes`"));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_refused_with_the_one_that_may_be_meant() {
+    fn an_unknown_name_is_refused_with_a_similar_one() {
         let schema = r#"{"properties":{"zoo":{},"message":{},"ape":{}}}"#;
         let expected = "error: the tool `tool` has no argument `mesage`: did you mean `message`? \
                         (`--args` sends a JSON object unchecked)";
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_given_twice_is_told() {
+    fn missing_and_duplicate_arguments_are_reported() {
         let schema = json!({"properties": {"a": {"type": "integer"}}, "required": ["a"]});
         let schema = schema.to_string();
         let told = typed_arguments("add", &schema, &[]).unwrap_err().to_string();

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_one_is_announced_to_nobody_else() {
+    fn a_private_change_is_announced_to_its_owner_only() {
         let (ada, other) = (Origin::new("ada".into()), Origin::new("ada".into()));
         let (eve, alone) = (Origin::new("eve".into()), Origin::sessionless("ada".into()));
         let all = [&ada, &other, &eve, &alone];

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded_and_given_back() {
+    fn reserved_memory_is_bounded_and_released() {
         let budget = Budget::new(1000);
         let (mut first, mut second) = two(&budget);
         assert_eq!(first.grow_to(700), Ok(()));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_holds_what_it_needs_once_it_is_not_small() {
+    fn a_large_buffer_reserves_its_size() {
         let budget = Budget::new(4 * SMALL_BODY_BYTES);
         let mut room = BufferReservation::new(|| budget.reserve_for(0));
         for (bytes, expected) in [
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_is_set_anew_holds_from_then_on() {
+    fn a_changed_budget_applies_from_then_on() {
         let budget = Budget::new(1000);
         let mut held = budget.reserve_for(0);
         assert_eq!(held.grow_to(700), Ok(()));

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_text_travels_as_text_and_the_rest_in_base64() {
+    fn text_is_sent_as_text_and_other_data_in_base64() {
         assert_eq!(resource_contents("u", "m", b"t".to_vec()), Contents::text("u", "m", "t"));
         assert_eq!(resource_contents("u", "m", vec![0xff]), Contents::blob("u", "m", "/w=="));
     }

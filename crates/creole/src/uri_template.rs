@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plus_takes_any_rest() {
+    fn a_plus_matches_any_rest() {
         assert_eq!(value("file:///{+path}", "file:///a/b", "path").as_deref(), Some("a/b"));
     }
 

@@ -106,7 +106,7 @@ async fn text_and_prepared_results_announce_no_schema() {
 }
 
 #[tokio::test]
-async fn a_tool_without_arguments_takes_the_empty_object_alone() {
+async fn a_tool_without_arguments_accepts_only_the_empty_object() {
     async fn revision(context: Context) -> String {
         context.caller().rules.name.to_owned()
     }

@@ -164,7 +164,7 @@ async fn a_panic_answers_its_own_call_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn one_handler_asks_a_session_by_requests() {
+async fn a_handler_sends_a_session_input_requests() {
     let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
     let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({"elicitation": {}, "sampling": {}})).await;
@@ -181,7 +181,7 @@ async fn one_handler_asks_a_session_by_requests() {
 }
 
 #[tokio::test]
-async fn the_same_handler_asks_a_stateless_client_by_ending_the_call() {
+async fn the_same_handler_ends_the_call_of_a_stateless_client_with_an_input_request() {
     let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
     let mut client = MemoryClient::connect(&service);
     let first = client.ask(modern(1, "ask", &json!({}))).await;
@@ -200,7 +200,7 @@ async fn the_same_handler_asks_a_stateless_client_by_ending_the_call() {
 }
 
 #[tokio::test]
-async fn a_changed_state_is_refused_and_the_honest_one_still_works() {
+async fn a_modified_request_state_is_refused_and_the_valid_one_still_works() {
     let service = Server::new("t")
         .tool(Tool::new("ask", "Asks", two_questions))
         .tool(Tool::new("other", "Asks too", two_questions))
@@ -224,7 +224,7 @@ async fn a_changed_state_is_refused_and_the_honest_one_still_works() {
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
+async fn a_client_without_the_capability_gets_an_error_that_names_it() {
     let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
     let mut client = MemoryClient::connect(&service);
     let mut message = modern(1, "ask", &json!({}));
@@ -241,7 +241,7 @@ async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_refused_question_fails_the_call_without_an_invented_answer() {
+async fn a_declined_input_request_fails_the_call_without_an_invented_response() {
     let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
     let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({"elicitation": {}})).await;
@@ -254,7 +254,7 @@ async fn a_refused_question_fails_the_call_without_an_invented_answer() {
 }
 
 #[tokio::test]
-async fn questions_that_belong_together_go_out_together() {
+async fn concurrent_input_requests_are_sent_together() {
     async fn both(_: Nothing, context: Context) -> Result<String, ToolError> {
         let question = form("?", &json!({"type": "object", "properties": {}}));
         let ask = |key: &str| KeyedInputRequest { key: key.to_owned(), question: question.clone() };
@@ -311,7 +311,7 @@ async fn layers_nest_like_an_onion_and_may_refuse() {
 }
 
 #[tokio::test]
-async fn progress_and_logs_come_before_the_answer_they_belong_to() {
+async fn progress_and_log_messages_are_sent_before_the_response_of_their_call() {
     async fn talk(_: Nothing, context: Context) -> &'static str {
         context.progress(1.0, Some(2.0), Some("half")).await;
         context.progress(1.0, Some(2.0), Some("again")).await;

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_withheld_is_told_apart_only_where_a_dialect_has_words_for_it() {
+    fn withheld_items_are_distinguished_only_by_dialects_with_their_own_error() {
         for name in BUILTIN_NAMES {
             let dialect = builtin(name).unwrap();
             for revision in Revision::ALL {
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_client_can_cause_has_the_code_of_document_004() {
+    fn errors_that_no_client_can_cause_have_the_code_of_document_004() {
         use crate::fault::{ErrorChannel, Fault};
         let buddyboss = builtin("buddyboss").unwrap();
         let told = |kind| {

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_takes_subject_and_detail_and_leaves_other_braces_alone() {
+    fn a_template_inserts_subject_and_detail_and_keeps_other_braces() {
         let fault = Fault::new(FaultKind::ToolFailed, "no {tool}").with_subject("add");
         assert_eq!(fill_template("{tool}: {detail} {x} {", &fault), "add: no {tool} {x} {");
     }

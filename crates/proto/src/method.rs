@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_stands_in_the_order_of_the_enum() {
+    fn the_table_has_the_order_of_the_enum() {
         for (position, (method, name)) in Method::ALL.iter().enumerate() {
             assert_eq!(*method as usize, position, "{name}");
             assert_eq!(Method::from_name(name), Some(*method));

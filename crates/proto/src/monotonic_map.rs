@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_in_is_found_until_it_is_taken_out_and_is_told_in_order() {
+    fn an_entry_is_found_until_it_is_removed_and_iteration_is_in_order() {
         let mut map = MonotonicMap::default();
         [1, 2, 5, 9].into_iter().for_each(|key| map.insert(key, key * 10));
         assert_eq!((map.get(5), map.get(4), map.len()), (Some(&50), None, 4));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_used_again_and_given_back_when_all_are_gone() {
+    fn slots_are_reused_and_released_when_the_map_is_empty() {
         let mut map = MonotonicMap::default();
         for key in 0..1000 {
             map.insert(key, key);

@@ -445,7 +445,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_stands_in_the_order_of_the_enum() {
+    fn the_table_has_the_order_of_the_enum() {
         for revision in Revision::ALL {
             assert_eq!(revision.rules().revision, revision);
             assert_eq!(Revision::from_name(revision.rules().name), Some(revision));

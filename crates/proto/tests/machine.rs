@@ -48,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_said_after_the_end(
+    fn nothing_is_sent_after_the_end(
         dialect in select(DIALECTS),
         prelude in random_input::prelude(),
         before in vec(random_input::step(), 0..30),
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn any_way_of_cutting_the_stream_gives_the_same_conversation(
+    fn every_split_of_the_stream_gives_the_same_session(
         dialect in select(DIALECTS),
         said in vec(random_input::anything(), 0..20),
         cuts in vec(1_usize..200, 1..20),

@@ -51,7 +51,7 @@ impl ServerSide {
 }
 
 #[test]
-fn a_question_of_the_session_waits_for_the_end_of_the_handshake_and_is_answered() {
+fn an_input_request_of_the_session_waits_for_the_end_of_the_handshake_and_is_answered() {
     let mut side = ServerSide::new();
     assert!(side.machine.request_session_input(&InputRequest::Roots, NOW, &mut side.out).is_none());
     side.initialize(r#"{"roots":{}}"#);
@@ -68,7 +68,7 @@ fn a_question_of_the_session_waits_for_the_end_of_the_handshake_and_is_answered(
 }
 
 #[test]
-fn a_session_is_asked_only_what_it_declared_and_not_too_much() {
+fn a_session_gets_only_declared_input_requests_up_to_a_limit() {
     let mut side = ServerSide::new();
     side.initialize(r#"{"sampling":{}}"#);
     side.confirm();
@@ -81,7 +81,7 @@ fn a_session_is_asked_only_what_it_declared_and_not_too_much() {
 }
 
 #[test]
-fn a_question_of_the_session_that_nobody_answers_ends() {
+fn an_unanswered_input_request_of_the_session_ends() {
     let mut side = ServerSide::new();
     side.initialize(r#"{"roots":{}}"#);
     let early =
@@ -95,7 +95,7 @@ fn a_question_of_the_session_that_nobody_answers_ends() {
 }
 
 #[test]
-fn a_change_of_roots_is_told_once_the_session_is_open() {
+fn a_change_of_roots_is_sent_once_the_session_is_open() {
     let mut side = ServerSide::new();
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#;
     side.initialize(r#"{"roots":{"listChanged":true}}"#);

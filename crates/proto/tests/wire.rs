@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn a_key_added_twice_is_found_wherever_it_is(value in json(), seed: u64, key in "\\PC{0,3}") {
+    fn a_duplicate_key_is_found_at_every_depth(value in json(), seed: u64, key in "\\PC{0,3}") {
         let (first, second) = (spelled(&Value::from(&*key), seed), spelled(&Value::from(&*key), !seed));
         let inner = spelled(&value, seed);
         let text = format!(r#"{{"id":1,"params":[{inner},{{{first}:1,"other":2,{second}:3}}]}}"#);
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn an_object_shows_what_serde_json_sees(
+    fn an_object_has_the_members_that_serde_json_sees(
         members in btree_map(key(), json(), 0..6), seed: u64, absent in "\\PC{9,12}"
     ) {
         let value: Value = members.into_iter().collect();
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn an_id_comes_back_as_written_and_equals_itself_in_any_spelling(text: String, seed: u64, number: i64) {
+    fn an_id_is_returned_verbatim_and_equals_itself_in_any_spelling(text: String, seed: u64, number: i64) {
         let spelling = spelled(&Value::from(&*text), seed);
         let id = Id::parse(&spelling).unwrap();
         assert_eq!(id.raw(), spelling);
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn any_cutting_of_a_stream_gives_the_same_lines(
+    fn every_split_of_a_stream_gives_the_same_lines(
         stream in vec(select(b"ab \r\n\n\t".as_slice()), 0..80), cuts in vec(any::<Index>(), 0..8), limit in 0_usize..8
     ) {
         let expected = lines_by_definition(&stream, limit);

@@ -198,7 +198,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     #[should_panic(expected = "it ended")]
-    async fn what_must_not_happen_fails_when_it_happens_late() {
+    async fn a_late_event_fails_a_check_that_it_must_not_happen() {
         let began = Instant::now();
         let late = Duration::from_millis(900);
         never_within(late, "too early", || began.elapsed() >= late * 2).await;

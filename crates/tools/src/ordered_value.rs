@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written_in_the_same_order() {
+    fn members_keep_their_order() {
         let text =
             r#"{"z":[1,-2,3.5,18446744073709551615,null,true,"ä\n"],"a":{"y":{},"b":[]},"m":""}"#;
         assert_eq!(read(text).to_string(), text);

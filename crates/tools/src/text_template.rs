@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place_in_the_file() {
+    fn each_error_is_reported_with_its_position_in_the_file() {
         let wrong = TextTemplate::new("a\n  b {{ whom }}", 7, &["who"]).unwrap_err();
         assert_eq!(place(&wrong), (8, Some(8)));
         assert_eq!(wrong.message, "unknown argument `whom`");

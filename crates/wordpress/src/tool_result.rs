@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_its_items_and_says_where_it_goes_on() {
+    fn a_list_has_its_items_and_the_next_page() {
         let items = r#"[{"id": 1, "_links": {}, "avatar_urls": {}, "a": {"b_html": "", "c": 1}}]"#;
         let items: OrderedValue = serde_json::from_str(items).unwrap();
         let expected = r#"[{"id":1,"a":{"c":1}}]"#;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_beyond_the_end_is_not_told_as_if_it_existed() {
+    fn a_page_after_the_end_is_not_reported_as_existing() {
         let told = |extent| {
             let list =
                 SiteResponse { totals: extent, ..SiteResponse::from_display(json!([]).into()) };

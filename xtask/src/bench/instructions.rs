@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_whole() {
+    fn batches_are_complete() {
         assert!(
             WINDOWS
                 .iter()

@@ -225,7 +225,7 @@ mod tests {
     use super::{grouped, or_dash};
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         assert_eq!(grouped(0.4), "0");
         assert_eq!(grouped(999.0), "999");
         assert_eq!(grouped(1_000.0), "1,000");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_a_dash() {
+    fn a_missing_measurement_is_a_dash() {
         assert_eq!(or_dash(f64::NAN, grouped), "-");
         assert_eq!(or_dash(1_000.0, grouped), "1,000");
     }

@@ -313,14 +313,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_two_allowed_cores_are_taken() {
+    fn the_first_two_allowed_cores_are_used() {
         assert_eq!(cores("0-1"), Some(("0".into(), "1".into())));
         assert_eq!(cores("3,6-9"), Some(("3".into(), "6".into())));
         assert_eq!(cores("2"), None);
     }
 
     #[test]
-    fn a_server_has_a_row_for_each_era_that_it_speaks() {
+    fn a_server_has_a_row_for_each_of_its_eras() {
         let both = Contender::new("both", Path::new("a"), &[]);
         let modern = Contender::new("modern", Path::new("b"), &[]).only_in(Era::Modern);
         let mut measurements = Measurements::new(&[both, modern.clone()]);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_found_by_its_whole_name() {
+    fn a_value_is_found_by_its_full_name() {
         let answer = "processor_nanoseconds 5\nnanoseconds 7\n";
         assert!(value(answer, "nanoseconds").is_ok_and(|found| found > 6.0));
         assert!(value(answer, "seconds").is_err());

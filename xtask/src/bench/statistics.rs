@@ -38,14 +38,14 @@ mod tests {
     use super::{Spread, median, paired};
 
     #[test]
-    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
         assert_eq!(median([3.0, 1.0, 2.0]).to_bits(), 2.0_f64.to_bits());
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]).to_bits(), 2.5_f64.to_bits());
         assert!(median([]).is_nan());
     }
 
     #[test]
-    fn ratios_are_taken_before_the_median() {
+    fn ratios_are_computed_before_the_median() {
         // The medians, 2 and 2, would give 1. The repetitions give 2.
         let ratio = paired(&[2.0, 8.0, 1.0], &[1.0, 2.0, 4.0], |ours, theirs| ours / theirs);
         assert_eq!(ratio, Spread { lowest: 0.25, median: 2.0, highest: 4.0 });

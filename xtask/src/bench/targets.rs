@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_compared_in_the_eras_that_it_speaks() {
+    fn a_peer_is_compared_in_its_eras() {
         let peer = "1/4 of rust-mcp-sdk";
         assert_eq!(met(&measurements(2.5, 2.0), Era::Modern, peer), Some(true));
         assert_eq!(met(&measurements(2.6, 2.0), Era::Modern, peer), Some(false));

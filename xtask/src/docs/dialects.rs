@@ -71,7 +71,7 @@ mod tests {
     use creole_proto::dialect::Clause;
 
     #[test]
-    fn every_clause_stands_behind_a_setting_that_exists() {
+    fn every_clause_belongs_to_an_existing_setting() {
         for one in BUILTIN_NAMES.iter().filter_map(|name| builtin(name)) {
             let known = settings(&one);
             for clause in Clause::of(&one.name) {

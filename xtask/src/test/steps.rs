@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dependency_of_http_is_found_by_its_whole_name() {
+    fn a_dependency_on_http_is_found_by_its_full_name() {
         let tree = "creole v0.1.0 (/creole)\nhttparse v1.10.1\nbytes v1.12.1\n";
         assert_eq!(only_http(tree), [""; 0]);
         let tree = format!("{tree}hyper v1.12.0\nargon2 v0.6.0 (*)\n");

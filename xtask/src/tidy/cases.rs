@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_names_its_case_and_what_shows_it() {
+    fn a_row_names_its_case_and_its_tests() {
         assert_eq!(row("| 7 | what | `a.rs::b` |"), Some(("7", "`a.rs::b`")));
         assert_eq!(row("| C07 | what | missing |"), Some(("C07", "missing")));
         assert_eq!(row("| UA1 | what | missing |"), Some(("UA1", "missing")));

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_use_crates_of_others_but_not_turn_a_direction_round() {
+    fn tests_may_use_crates_of_others_but_not_reverse_a_direction() {
         let manifest = "name = \"creole-proto\"\n[dev-dependencies]\nproptest.workspace = true\n\
                         creole-test-wait.workspace = true\ncreole = { workspace = true }\n[target.'cfg(unix)'.dependencies]\nrustix = \"1\"\n";
         let told = found(&[("crates/proto/Cargo.toml", manifest)]);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_the_workplace_is_found_unless_it_is_meant() {
+    fn a_word_of_the_workplace_is_reported_unless_it_is_allowed() {
         assert_eq!(
             found("a.md", "see\n../shared/spec\n"),
             ["a.md:2: `shared/`; remove it: it belongs to the development environment"]

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_names_nothing_is_found_in_the_doc_of_a_module() {
+    fn a_word_that_names_nothing_is_reported_in_the_doc_of_a_module() {
         let path = "crates/creole/src/a.rs";
         assert!(findings(&[(path, "//! Nobody waits.\n")])[0].contains("`Nobody`"));
         assert!(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_after_what_it_defines() {
+    fn a_file_is_named_after_its_definition() {
         let named = |path| findings(&[(path, "//! A session.\n")]);
         for path in ["crates/a/tests/b/said.rs", "acceptance/src/told/a.rs", "a/time_utils.rs"] {
             assert!(named(path)[0].contains("in the name of a file"), "{path}");

@@ -52,7 +52,7 @@ fn play(dialogue: &str, stage: &mut Script) -> Result<(), String> {
 }
 
 #[test]
-fn a_conversation_as_written_holds() {
+fn a_session_that_matches_passes() {
     let mut stage = Script::answering(&[&[r#"{"id":1,"result":{}}"#]]);
     assert_eq!(play("> {\"id\":1}\n< {\"result\":{},\"id\":1}\n", &mut stage), Ok(()));
     assert_eq!(stage.sent, ["{\"id\":1}\n"]);
@@ -74,7 +74,7 @@ fn silence_where_a_message_is_expected_fails() {
 }
 
 #[test]
-fn a_message_that_nobody_expects_fails_also_after_the_close() {
+fn an_unexpected_message_fails_also_after_the_close() {
     let during = Script::answering(&[&["{}"]]);
     let after = Script::answering(&[&[], &["{}"]]);
     for mut stage in [during, after] {
@@ -84,7 +84,7 @@ fn a_message_that_nobody_expects_fails_also_after_the_close() {
 }
 
 #[test]
-fn what_the_server_still_says_after_the_close_can_be_expected() {
+fn messages_after_the_close_can_be_expected() {
     let mut stage = Script::answering(&[&[], &["{\"id\":1}"]]);
     assert_eq!(play("> {}\n!\n< {\"id\":1}\n", &mut stage), Ok(()));
 }

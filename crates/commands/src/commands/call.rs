@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structured_content_speaks_where_nothing_else_does() {
+    fn structured_content_is_printed_without_other_content() {
         let text = |written: &str| {
             let written = Raw::parse(written).unwrap();
             text(&written.decode().unwrap(), &written)
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_object_holds_arguments() {
+    fn only_an_object_is_accepted_as_arguments() {
         assert_eq!(object("{\"z\":1,\"a\":2}").unwrap().to_string(), "{\"z\":1,\"a\":2}");
         assert!(object("[1]").unwrap_err().to_string().contains("JSON object"));
         assert!(object("{").unwrap_err().to_string().contains("EOF"));

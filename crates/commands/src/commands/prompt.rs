@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_stand_under_who_says_them() {
+    fn messages_are_printed_under_their_role() {
         let content = json!({"type": "text", "text": "Hi"});
         let result = json!({"messages": [
             {"role": "user", "content": content}, {"role": "assistant", "content": content}
@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_prompt_needs_is_asked_for() {
+    fn a_missing_prompt_argument_is_named() {
         let definition = json!({"arguments": [{"name": "a", "required": true}, {"name": "b"}]});
         assert_eq!(missing_arguments(&definition, &BTreeMap::new()), ["--arg a=TEXT"]);
         assert!(missing_arguments(&definition, &BTreeMap::from([("a", "1")])).is_empty());
     }
 
     #[test]
-    fn what_a_prompt_does_not_have_is_refused() {
+    fn an_unknown_prompt_argument_is_refused() {
         let definition = json!({"arguments": [{"name": "goal"}]});
         let refused =
             |definition, name| unknown_argument("plan", definition, &BTreeMap::from([(name, "x")]));

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn further_lines_begin_where_the_description_does() {
+    fn continuation_lines_are_indented_to_the_description() {
         let help =
             "Calls a tool\n  -a, --arg  \x1b[1mAn\x1b[0m argument that has a long description\n";
         let expected = "Calls a tool\n  -a, --arg  \x1b[1mAn\x1b[0m argument that has a\n             long description\n";
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_beside_the_label_lines_begin_behind_it() {
+    fn without_space_beside_the_label_lines_begin_after_it() {
         let help = "  --a-long-option  it does something\n";
         assert_eq!(wrapped(help, 28), "  --a-long-option  it does\n        something\n");
     }

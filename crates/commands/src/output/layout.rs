@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_room_stands_below_its_label() {
+    fn text_without_space_is_printed_below_its_label() {
         let narrow = Layout { width: Some(40), has_colours: false };
         let label = format!("  {}  ", "x".repeat(30));
         let shown = narrow.entry(&label, plain, "one two three four five six seven eight", plain);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_letters_and_long_words_are_counted_in_columns() {
+    fn wide_characters_and_long_words_are_counted_in_columns() {
         assert_eq!(wrapped("日本語 日本語", 8), ["日本語", "日本語"]);
         assert_eq!(wrapped(&"x".repeat(25), 10), ["xxxxxxxxxx", "xxxxxxxxxx", "xxxxx"]);
         assert_eq!(truncated("日本語", 5), "日本");

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_bar_where_the_whole_is_known() {
+    fn a_known_total_shows_a_bar() {
         let half = shown(Some((50.0, Some(100.0), Some("half"))), 3);
         assert_eq!(half, "[##########----------] 50/100 half (3 s)");
         assert_eq!(shown(Some((9.0, Some(4.0), None)), 0), "[####################] 9/4");

@@ -103,7 +103,7 @@ inside
     }
 
     #[test]
-    fn a_description_is_told_by_its_first_line() {
+    fn a_description_is_shortened_to_its_first_line() {
         assert_eq!(first_line("\n Adds.\nAnd more."), "Adds.");
     }
 }

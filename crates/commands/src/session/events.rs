@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_message_is_a_line_of_its_server() {
+    fn a_log_message_is_one_line_with_its_server() {
         let slow = OrderedValue::from(json!("slow"));
         assert_eq!(log_line("warning", Some("db"), &slow), "server db: warning: slow");
         let data: OrderedValue = serde_json::from_str(r#"{"z":1,"a":2}"#).unwrap();

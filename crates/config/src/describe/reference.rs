@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_holds_without_a_key_stands_apart() {
+    fn defaults_have_their_own_column() {
         let rows = [
             ("The time. Default: 60.", ("The time.", "60")),
             ("Waits. Default: 5000. Then it ends.", ("Waits. Then it ends.", "5000")),

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_the_place_and_what_is_wrong_there() {
+    fn each_error_names_its_position_and_problem() {
         let key = |rest: &str| format!("keys = [{{ name = \"ci\", sha256 = \"DIGEST\"{rest} }}]");
         let cases = [
             (
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_where_its_hash_belongs_is_not_shown() {
+    fn a_key_in_place_of_its_hash_is_not_shown() {
         let error = read("keys = [{ name = \"ci\", sha256 = \"creole_sécret\" }]").unwrap_err();
         let expected = "\
 error: `sha256` is not 64 hexadecimal digits

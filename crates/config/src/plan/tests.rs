@@ -128,7 +128,7 @@ fn an_empty_dialect_table_is_the_extended_dialect_under_the_name_of_the_server()
 }
 
 #[test]
-fn a_dialect_of_ones_own_can_say_everything() {
+fn a_custom_dialect_can_set_every_key() {
     let dialect = plan(
         r#"
         [server.dialect]
@@ -209,7 +209,7 @@ fn capabilities_can_be_hidden_where_no_list_is_fixed() {
 }
 
 #[test]
-fn negotiate_is_a_word_and_not_a_version() {
+fn negotiate_is_a_keyword_and_not_a_version() {
     let text = "[server.dialect]\nextends = \"bossman\"\nversion = \"negotiate\"";
     assert_eq!(plan(text).server.dialect.version, VersionPolicy::Negotiate);
 }
@@ -228,7 +228,7 @@ fn flags_are_kept_from_the_extended_dialect_until_others_are_written() {
 }
 
 #[test]
-fn written_errors_replace_those_of_the_extended_dialect_and_inherit_the_rest() {
+fn configured_errors_replace_those_of_the_extended_dialect_and_inherit_the_rest() {
     let dialect = plan(
         r#"
         [server.dialect]
@@ -264,7 +264,7 @@ fn written_errors_replace_those_of_the_extended_dialect_and_inherit_the_rest() {
 }
 
 #[test]
-fn an_unknown_key_is_shown_like_a_compiler_shows_it() {
+fn an_unknown_key_is_shown_in_the_style_of_a_compiler() {
     let expected = "\
 error: unknown key `pakcs`
  --> creole.toml:4:1
@@ -277,7 +277,7 @@ error: unknown key `pakcs`
 }
 
 #[test]
-fn each_refusal_names_the_place_and_what_is_wrong_there() {
+fn each_error_names_its_position_and_problem() {
     let cases = [
         ("", "the configuration describes nothing to serve"),
         ("server = 3", "1:10 expected a table, found the number `3`"),
@@ -323,7 +323,7 @@ fn each_refusal_names_the_place_and_what_is_wrong_there() {
 
 /// A secret in the wrong place is hidden too.
 #[test]
-fn what_a_variable_stands_for_is_not_shown_where_it_does_not_fit() {
+fn the_value_of_a_variable_is_not_shown_in_an_error() {
     let secret = |_: &str| Ok("hunter2000".to_owned());
     for (tables, expected) in [
         ("[tools.t]\ndescription = 'x'\nhttp = { url = 'https://a/', auth = '${T}' }", "a table"),
@@ -387,7 +387,7 @@ fn each_refusal_of_a_dialect_names_the_place_and_what_is_wrong_there() {
 }
 
 #[test]
-fn help_names_what_would_be_right() {
+fn help_names_a_valid_value() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
         help("[server]\n[banana]"),

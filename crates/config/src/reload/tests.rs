@@ -57,7 +57,7 @@ async fn served(folder: &TempDir) -> (Arc<Reloader>, Authenticator) {
 }
 
 #[tokio::test]
-async fn a_reload_that_fails_lets_nobody_in_who_was_not_before() {
+async fn a_failed_reload_admits_no_further_callers() {
     let folder = tempfile::tempdir().unwrap();
     let (renewal, callers) = served(&folder).await;
     write(&folder, 2);
@@ -82,7 +82,7 @@ async fn the_end_does_not_wait_for_a_reload() {
 }
 
 #[tokio::test]
-async fn a_file_system_that_does_not_answer_holds_nobody_up() {
+async fn a_hanging_file_system_blocks_no_caller() {
     let (answer, wait) = mpsc::channel::<()>();
     let slow = move |_: &Path| {
         wait.recv_timeout(LONG).expect("another task runs meanwhile");

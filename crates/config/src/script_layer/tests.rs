@@ -34,7 +34,7 @@ fn relayed(outcome: &Outcome) -> Value {
 }
 
 #[tokio::test]
-async fn a_call_is_changed_on_its_way_in_and_its_result_on_its_way_out() {
+async fn a_script_changes_a_call_and_its_result() {
     let (service, flaky) = serve(
         "async function request(call, next) {
             if (call.method !== 'tools/call') return next(call);

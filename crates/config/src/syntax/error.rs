@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fault_is_underlined_and_the_gutter_is_as_wide_as_the_line_number() {
+    fn the_error_is_underlined_and_the_gutter_is_as_wide_as_the_line_number() {
         let expected =
             "error: wrong\n  --> a.toml:10:5\n   |\n10 | a = 7\n   |     ^\n   = help: better";
         assert_eq!(shown("\n\n\n\n\n\n\n\n\na = 7\r\nb = 8\n", "7"), expected);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut_on_both_sides_of_the_fault() {
+    fn a_long_line_is_shortened_on_both_sides_of_the_error() {
         let text = format!("{} = {}", "a".repeat(300), "b".repeat(300));
         let rendered = shown(&text, "=");
         assert!(rendered.contains(":1:302\n"), "{rendered}");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_beside_what_is_wrong_is_not_shown() {
+    fn a_secret_beside_the_error_is_not_shown() {
         let rows = [
             (r#"auth = { bearer = "hunter2", x = 1 }"#, r#"auth = { bearer = "*******", x = 1 }"#),
             ("key = { value='äö', password = \"b\" }", "key = { value='**', password = \"*\" }"),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_at_the_very_end_has_one_mark() {
+    fn a_position_at_the_end_has_one_mark() {
         let error = ConfigProblem::new("wrong").at(3..3).into_error("a.toml", "a =");
         assert_eq!(error.location.as_ref().map(|place| (place.column, place.length)), Some((4, 1)));
         assert!(error.to_string().ends_with("1 | a =\n  |    ^"));

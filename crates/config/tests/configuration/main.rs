@@ -180,7 +180,7 @@ fn files_of_users_and_keys_are_looked_for_beside_the_configuration() {
 }
 
 #[test]
-fn what_is_no_readable_file_is_refused() {
+fn an_unreadable_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("latin1.toml"), b"[server]\nname = \"caf\xe9\"\n").unwrap();

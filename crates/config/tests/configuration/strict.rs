@@ -24,7 +24,7 @@ fn written(value: &Value) -> Option<String> {
 }
 
 #[test]
-fn the_reader_knows_every_key() {
+fn the_parser_knows_every_key() {
     let folder = folder();
     let plan = load(folder.path(), FULL).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((plan.server.chain.len(), plan.upstreams.len()), (10, 4), "one is not enabled");
@@ -148,7 +148,7 @@ fn a_value_of_another_type_is_refused() {
 }
 
 #[test]
-fn wrong_files_are_refused_by_both_with_their_place() {
+fn invalid_files_are_refused_by_both_with_their_position() {
     let (folder, validator) = (folder(), validator());
     for text in WRONG.split("=====\n").filter(|text| !text.trim().is_empty()) {
         assert!(!validator.is_valid(&as_json(text)), "the schema accepts it\n{text}");

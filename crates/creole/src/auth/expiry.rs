@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused() {
+    fn an_invalid_time_is_refused() {
         let wrong = [
             "",
             "tomorrow",

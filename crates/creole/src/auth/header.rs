@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_nothing_or_nobody() {
+    fn an_invalid_header_has_no_principal() {
         let encoded = |plain: &[u8]| [b"Basic ", BASE64.encode(plain).as_bytes()].concat();
         let nobody: Vec<Vec<u8>> = vec![
             b"Basic".to_vec(),

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_attempt_that_is_dropped_counts_as_wrong() {
+    async fn a_dropped_attempt_counts_as_failed() {
         let limiter = limiter();
         for _ in 0..5 {
             drop(limiter.begin(ALICE, HERE).unwrap());
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn wrong_attempts_are_forgotten_in_time() {
+    async fn failed_attempts_are_forgotten_in_time() {
         let limiter = limiter();
         for _ in 0..5 {
             fail(&limiter, ALICE, HERE).unwrap();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_table_is_bounded_and_keeps_who_was_wrong_most_often() {
+    async fn the_table_is_bounded_and_keeps_the_most_frequent_failures() {
         let limiter = limiter();
         for _ in 0..7 {
             let _ = fail(&limiter, ALICE, HERE);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_party_are_one() {
+    fn addresses_of_one_network_are_one() {
         let of = |text: &str| network_prefix(Some(text.parse().unwrap()));
         assert_eq!(of("2001:db8:1:2::3"), of("2001:db8:1:2:ffff::9"));
         assert_ne!(of("2001:db8:1:2::3"), of("2001:db8:1:3::3"));

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_recommended_costs_are_taken_and_weaker_or_ruinous_ones_are_not() {
+    fn the_recommended_costs_are_accepted_and_weaker_or_excessive_ones_are_not() {
         let with = |cost: &str| parse_hash(&DUMMY_HASH.replace("m=19456,t=2,p=1", cost));
         let right = ["m=7168,t=5,p=1", "m=9216,t=4,p=1", "m=12288,t=3,p=1", "m=47104,t=1,p=1"];
         for cost in right {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_of_argon2id_is_refused_without_being_shown() {
+    fn a_value_that_is_not_an_argon2id_hash_is_refused_without_being_shown() {
         let wrong = [
             ("hunter2", "the value is not a hash"),
             ("", "the value is not a hash"),

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_right_is_kept_for_a_minute_and_in_bounds() {
+    async fn a_correct_password_is_cached_for_a_minute_within_bounds() {
         let recent = PasswordCache::<()>::new();
         let numbered = |number: u32| {
             let mut fingerprint = [0; 32];
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_seat_that_is_left_leaves_nothing_behind() {
+    async fn a_dropped_entry_leaves_nothing_behind() {
         let recent = PasswordCache::<u8>::new();
         let (first, second) = (recent.join_check([1; 32]), recent.join_check([1; 32]));
         assert!(Arc::ptr_eq(&first.cell, &second.cell));

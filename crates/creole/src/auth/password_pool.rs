@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn beyond_the_queue_the_answer_comes_at_once() {
+    async fn when_the_queue_is_full_the_check_fails_at_once() {
         let pool = Arc::new(PasswordPool::new(1, 1));
         let (release, gate) = mpsc::channel::<()>();
         let slow = {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_check_that_panics_does_not_let_anybody_in_and_gives_its_place_back() {
+    async fn a_check_that_panics_authenticates_no_caller_and_frees_its_slot() {
         let pool = PasswordPool::new(1, 0);
         assert_eq!(pool.run(|| panic!("broken")).await, Ok(false));
         assert_eq!(pool.run(|| true).await, Ok(true));

@@ -227,7 +227,7 @@ fn keys_are_long_and_random_and_end_as_they_should() {
 }
 
 #[tokio::test]
-async fn a_challenge_offers_what_is_configured() {
+async fn a_challenge_offers_the_configured_schemes() {
     let stage = AuthFixture::new();
     let key = NewKey::random();
     let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
@@ -264,7 +264,7 @@ async fn a_challenge_offers_what_is_configured() {
 }
 
 #[tokio::test]
-async fn who_lacks_the_role_is_known_and_not_let_in() {
+async fn a_principal_without_the_role_is_forbidden() {
     let stage = AuthFixture::new();
     let (with_role, without) = (NewKey::random(), NewKey::random());
     let keys = vec![
@@ -290,7 +290,7 @@ async fn who_lacks_the_role_is_known_and_not_let_in() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_cannot_be_told_from_the_answer_or_the_work() {
+async fn failures_are_indistinguishable_by_response_and_cost() {
     let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let encoded = |plain: &[u8]| [b"Basic ", STANDARD.encode(plain).as_bytes()].concat();
@@ -323,7 +323,7 @@ async fn what_is_wrong_cannot_be_told_from_the_answer_or_the_work() {
 }
 
 #[tokio::test]
-async fn right_headers_are_taken_in_every_form_that_the_standard_allows() {
+async fn valid_headers_are_accepted_in_every_standard_form() {
     let authenticator = AuthFixture::new().with_users();
     for form in ["basic YWxpY2U6c2VzYW1l", "BASIC YWxpY2U6c2VzYW1l", "Basic   YWxpY2U6c2VzYW1l"] {
         let verdict = authenticator.authenticate(Some(&HeaderValue::from_static(form)), None).await;
@@ -332,7 +332,7 @@ async fn right_headers_are_taken_in_every_form_that_the_standard_allows() {
 }
 
 #[tokio::test]
-async fn where_costs_differ_an_unknown_user_costs_what_some_user_costs() {
+async fn with_different_costs_an_unknown_user_costs_as_much_as_a_known_one() {
     let stage = AuthFixture::new();
     let dear = "m=65536,t=3,p=1";
     let text = user("alice", "sesame", USUAL, "") + &user("bob", "open", dear, "");
@@ -352,7 +352,7 @@ async fn where_costs_differ_an_unknown_user_costs_what_some_user_costs() {
 }
 
 #[tokio::test]
-async fn a_file_without_users_costs_the_usual_and_lets_nobody_in() {
+async fn a_file_without_users_has_the_default_cost_and_authenticates_no_caller() {
     let stage = AuthFixture::new();
     let users = Some(stage.write("users.txt", "# nobody\n"));
     let authenticator = stage.open(AuthSettings { users, ..AuthSettings::default() }).unwrap();
@@ -377,7 +377,7 @@ async fn a_right_password_is_not_checked_again_for_a_minute() {
 }
 
 #[tokio::test]
-async fn reading_the_files_again_forgets_what_was_right() {
+async fn a_reload_clears_the_password_cache() {
     let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let (alice, bob) = (basic("alice", "sesame"), basic("bob", "open"));
@@ -415,7 +415,7 @@ async fn a_check_that_began_before_a_reload_is_not_remembered_after_it() {
 }
 
 #[tokio::test]
-async fn a_wrong_file_keeps_the_old_one_and_says_where() {
+async fn an_invalid_file_keeps_the_old_one_and_names_the_error() {
     let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let path = stage.folder.path().join("users.txt");
@@ -438,7 +438,7 @@ async fn a_wrong_file_keeps_the_old_one_and_says_where() {
 }
 
 #[test]
-fn settings_that_let_nobody_in_or_confuse_keys_are_refused() {
+fn settings_that_admit_no_caller_or_confuse_keys_are_refused() {
     let stage = AuthFixture::new();
     let said = |settings| stage.open(settings).unwrap_err().to_string();
     assert!(said(AuthSettings::default()).starts_with("neither users nor keys are configured"));

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_limit_of_the_group_and_those_above_it_holds() {
+    fn the_smallest_limit_of_the_group_and_its_parents_applies() {
         let root = tree(&[
             ("proc/self/cgroup", "0::/a/b\n"),
             ("sys/fs/cgroup/a/b/memory.max", "max\n"),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_the_machine_tells() {
+    fn without_a_limit_the_memory_of_the_machine_applies() {
         let root = tree(&[
             ("proc/self/cgroup", "0::/\n"),
             ("proc/meminfo", "MemTotal:        2048 kB\nMemFree: 1 kB\n"),

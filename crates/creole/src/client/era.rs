@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_server_is_asked_again_after_a_day_however_much_it_is_used() {
+    fn an_old_server_is_probed_again_after_a_day() {
         let mut memory = EraCache::default();
         memory.mark_missing(Era::Stateless, MAX_AGE, hours(0));
         for hour in 0..24 {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_served_in_its_own_era_by_a_server_that_speaks_both() {
+    fn a_caller_is_served_in_its_own_era_by_a_server_of_both() {
         let mut memory = EraCache::default();
         memory.learn(stateless(), hours(1), Duration::ZERO);
         assert_eq!(memory.best_for(Era::Stateless, Duration::ZERO), Some(stateless()));

@@ -19,7 +19,7 @@ fn wrong(body: &str) -> FrontMatterError {
 }
 
 #[test]
-fn plain_values_are_what_every_reader_takes_them_for() {
+fn plain_values_have_the_type_that_every_parser_gives_them() {
     let body = "a: text with: colons:inside # comment\nb: 12\nc: -1.50\nd: true\ne: ~\nf:\ng: 1.2.3\nh: a#b\n\
                 i: null\nj: False\nk: C++ - and -x";
     let body = body.replace("with: colons", "with-colons");
@@ -35,7 +35,7 @@ fn members_keep_their_order() {
 }
 
 #[test]
-fn quotations_stand_for_their_text() {
+fn quoted_strings_are_decoded() {
     let body = r#"a: "x: \"y\" \\ \n\t\x41\u00e9\U0001F600 # no"  # yes
 b: 'it''s: "so"'
 "c d": ''
@@ -54,7 +54,7 @@ fn mappings_and_lists_nest_by_indentation() {
 }
 
 #[test]
-fn brackets_hold_lists_and_mappings_of_one_line() {
+fn brackets_contain_lists_and_mappings_of_one_line() {
     let body = "a: [x, 'y, z', 1, [true, null], {b: c}]  # comment\nd: {}\ne: []\nf: {\"g\":1, h: http://x/, }";
     let expected = json!({"a": ["x", "y, z", 1, [true, null], {"b": "c"}], "d": {}, "e": [],
         "f": {"g": 1, "h": "http://x/"}});
@@ -62,7 +62,7 @@ fn brackets_hold_lists_and_mappings_of_one_line() {
 }
 
 #[test]
-fn texts_of_several_lines_keep_or_fold_their_ends() {
+fn block_strings_keep_or_fold_their_line_ends() {
     let lines = "\n  one\n  two\n\n  three\n    far\n  four\n\n\nz: 1";
     let text = |header: &str| value(&format!("a: {header}{lines}"))["a"].clone();
     assert_eq!(text("|"), "one\ntwo\n\nthree\n  far\nfour\n");
@@ -75,7 +75,7 @@ fn texts_of_several_lines_keep_or_fold_their_ends() {
 }
 
 #[test]
-fn a_plain_text_goes_on_where_it_is_indented() {
+fn a_plain_string_continues_on_indented_lines() {
     assert_eq!(
         value("a: one\n  two\n\n  three # end\nb: x"),
         json!({"a": "one two\nthree", "b": "x"})
@@ -85,7 +85,7 @@ fn a_plain_text_goes_on_where_it_is_indented() {
 }
 
 #[test]
-fn lines_may_end_as_on_windows() {
+fn windows_line_ends_are_accepted() {
     let members = read("---\r\nname: a\r\nb: |\r\n  x\r\n  y\r\n--- \r\nrest").unwrap();
     let expected = [("name", "a"), ("b", "x\ny\n")];
     let expected = expected.map(|(name, text)| (name.to_owned(), Node::Text(text.to_owned())));
@@ -93,7 +93,7 @@ fn lines_may_end_as_on_windows() {
 }
 
 #[test]
-fn what_readers_take_for_different_things_is_refused() {
+fn ambiguous_values_are_refused() {
     for text in [
         "yes",
         "No",
@@ -127,7 +127,7 @@ fn what_readers_take_for_different_things_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_in_its_line() {
+fn each_error_is_reported_with_its_line() {
     let cases = [
         (2, "just text"),
         (2, "key:value"),
@@ -193,7 +193,7 @@ fn what_is_wrong_is_refused_in_its_line() {
 }
 
 #[test]
-fn front_matter_begins_the_file_and_ends() {
+fn front_matter_is_at_the_start_of_the_file_and_has_an_end() {
     for text in [
         "",
         "name: x",
@@ -222,7 +222,7 @@ fn length_and_depth_have_an_end() {
 }
 
 #[test]
-fn a_document_is_what_its_front_matter_says_and_the_text_after_it() {
+fn a_document_has_its_front_matter_and_the_text_after_it() {
     let document = FrontMatterDocument::read(
         "---\ntitle: T\nlist:\n  - name: a\n    needed: true\n---\r\nOne\nTwo\n",
     )

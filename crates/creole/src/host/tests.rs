@@ -60,7 +60,7 @@ fn called(tool: Tool) -> (Arc<HttpHost>, HostedCall) {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_during_its_first_poll_learns_it() {
+async fn a_call_that_is_cancelled_during_its_first_poll_is_notified() {
     let (entered, inside) = mpsc::channel();
     let (go_on, wait) = mpsc::channel();
     let (learnt, heard) = mpsc::channel();

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_form_is_refused_with_the_name_of_the_field() {
+    fn an_invalid_form_is_refused_with_the_name_of_the_field() {
         #[derive(Deserialize, JsonSchema)]
         struct Nested {
             order: Order,

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_programs_need_is_inherited() {
+    fn only_basic_variables_are_inherited() {
         let ours = [
             ("PATH", "/bin"),
             ("LC_ALL", "C"),

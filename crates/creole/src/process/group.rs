@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_can_be_taken_for_everybody() {
+    fn a_process_group_is_never_minus_one() {
         for number in [0, 1, u32::MAX, i32::MAX as u32 + 1] {
             assert_eq!(ProcessGroup::led_by(number), None, "{number}");
         }

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_that_nobody_told_of_is_recognised_by_its_mark() {
+    fn an_unregistered_child_is_recognised_by_its_mark() {
         let start = |mark: &str| {
             let mut command = Command::new("sleep");
             command.arg("60").env(REAPER_MARK, mark).process_group(0).spawn().unwrap()

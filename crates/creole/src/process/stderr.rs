@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_line_takes_bounded_room() {
+    fn an_endless_line_uses_bounded_memory() {
         let mut log = StderrLog::new("t".into());
         (0..1000).for_each(|_| log.push(&[b'z'; 65_536]));
         assert!(log.line.len() <= MAX_LINE_BYTES);

@@ -55,7 +55,7 @@ async fn a_child_gets_arguments_and_entries_as_they_are_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_child_gets_no_descriptor_that_somebody_left_open() {
+async fn a_child_inherits_no_open_descriptor() {
     use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 
     // A number that no shell uses itself.
@@ -67,7 +67,7 @@ async fn a_child_gets_no_descriptor_that_somebody_left_open() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_named_without_its_command_line() {
+async fn a_program_that_cannot_be_started_is_named_without_its_arguments() {
     let missing = Program::new("files", "/no/such/program").args(["--token=secret"]);
     let nowhere = Program { folder: Some("/no/such/folder".into()), ..sh("true") };
     for program in [missing, nowhere] {
@@ -79,7 +79,7 @@ async fn what_cannot_be_started_is_named_without_its_command_line() {
 }
 
 #[tokio::test]
-async fn stopping_ends_the_whole_tree_even_if_it_ignores_being_asked() {
+async fn stopping_ends_the_process_tree_even_if_it_ignores_the_signal() {
     let scripts = [
         "sleep 1000 & echo $$ $!; sleep 1000",
         "trap '' TERM; (trap '' TERM; sleep 1000; sleep 1000) & echo $$ $!; while :; do sleep 1; done",
@@ -98,7 +98,7 @@ async fn stopping_ends_the_whole_tree_even_if_it_ignores_being_asked() {
 }
 
 #[tokio::test]
-async fn a_dropped_child_is_ended_and_so_is_what_a_dead_leader_left() {
+async fn a_dropped_child_is_ended_with_the_processes_that_it_left() {
     let (child, stdin, mut stdout) = Child::start(&sh("echo $$; sleep 1000")).await.unwrap();
     let leader = read_line(&mut stdout).await;
     drop((child, stdin));
@@ -141,7 +141,7 @@ async fn a_flood_on_stderr_neither_blocks_the_child_nor_grows() {
 }
 
 #[tokio::test]
-async fn a_signal_from_outside_is_told() {
+async fn a_signal_from_outside_is_reported() {
     let (child, _stdin, mut stdout) = Child::start(&sh("echo $$; exec sleep 1000")).await.unwrap();
     let pid = read_line(&mut stdout).await.parse().ok().and_then(rustix::process::Pid::from_raw);
     rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::KILL).unwrap();
@@ -151,7 +151,7 @@ async fn a_signal_from_outside_is_told() {
 }
 
 #[tokio::test]
-async fn lines_on_stderr_are_counted_as_they_come() {
+async fn lines_on_stderr_are_counted_as_they_arrive() {
     let script = "echo one >&2; read go; echo two >&2; echo three >&2";
     let program = Program { log_stderr: false, ..sh(script) };
     let (child, stdin, _stdout) = Child::start(&program).await.unwrap();

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_a_reader_would_mistake_look_the_same() {
+    fn confusable_names_have_the_same_skeleton() {
         for alike in ["Pay", "p\u{430}y", "pa\u{200b}y", "ｐａｙ"] {
             assert_eq!(skeleton(alike), skeleton("pay"), "{alike:?}");
         }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_out_is_told_because_of_whom() {
+    fn an_excluded_item_names_the_item_that_it_collides_with() {
         let told = |name: &str, server: Option<&str>| {
             let (holder, server) = ("pay".to_owned(), server.map(str::to_owned));
             NameCollision { name: name.to_owned(), holder, server }.to_string()

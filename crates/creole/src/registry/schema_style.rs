@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_reaches_nested_objects_and_leaves_what_is_said() {
+    fn closing_reaches_nested_objects_and_keeps_explicit_values() {
         let schema = json!({"type": "object", "properties": {
             "a": {"type": "object"}, "b": {"type": "object", "additionalProperties": true}}});
         let closed = restyle(schema, SchemaPolicy::Closed);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_takes_only_the_refusal_out() {
+    fn opening_removes_only_the_restriction() {
         let schema = json!({"type": "object", "additionalProperties": false});
         assert_eq!(restyle(schema, SchemaPolicy::Open), json!({"type": "object"}));
     }

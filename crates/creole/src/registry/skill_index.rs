@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skill_that_is_replaced_leaves_no_files_behind() {
+    fn a_replaced_skill_leaves_no_files() {
         let mut shelf = empty();
         shelf.insert(skill("one", &[("old.md", "1"), ("same.md", "1")])).unwrap();
         shelf.insert(skill("one", &[("new.md", "2"), ("same.md", "2")])).unwrap();

@@ -27,7 +27,7 @@ async fn echo(errand: ReplicaRequest) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_errand_is_run_where_its_target_is_and_once() {
+async fn a_replica_request_is_executed_once_at_its_target() {
     let (here, there) = two();
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
@@ -45,7 +45,7 @@ async fn an_errand_is_run_where_its_target_is_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_long_arrives_whole_and_in_order_and_what_is_too_long_is_refused() {
+async fn a_long_request_arrives_complete_and_in_order_and_one_that_is_too_long_is_refused() {
     let (here, there) = two();
     let long: Bytes = (0..1_000_000_u32).flat_map(u32::to_be_bytes).collect();
     let said = long.clone();
@@ -71,7 +71,7 @@ async fn what_is_long_arrives_whole_and_in_order_and_what_is_too_long_is_refused
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_it_no_more_or_is_gone_is_told_at_once() {
+async fn a_missing_target_or_replica_is_reported_at_once() {
     let (here, there) = two();
     let never = here.send(there.name(), "a", Bytes::new()).await;
     assert_eq!(never.err(), Some(ReplicaError::Gone));
@@ -89,7 +89,7 @@ async fn who_has_it_no_more_or_is_gone_is_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_dies_over_an_errand_is_missed_soon() {
+async fn a_replica_that_exits_during_a_request_is_detected_soon() {
     let (here, there) = two();
     let _kept = there.register("a", std::mem::forget).await;
     let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_process_that_dies_over_an_errand_is_missed_soon() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_leaves_is_noticed_by_the_one_who_works_for_it() {
+async fn a_requester_that_leaves_is_noticed_by_the_executing_replica() {
     let (here, there) = two();
     let (noticed, mut left) = mpsc::channel(1);
     let _kept = there
@@ -130,7 +130,7 @@ async fn whoever_leaves_is_noticed_by_the_one_who_works_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_stays_behind() {
+async fn no_records_are_left() {
     let (here, there) = two();
     let kept = there.register("a", run(echo)).await;
     let mut replies = here.send(there.name(), "a", Bytes::new()).await.unwrap();

@@ -119,7 +119,7 @@ fn definitions_recursion_and_combinations_work() {
 }
 
 #[test]
-fn draft_7_is_told_apart_by_its_name() {
+fn draft_7_is_detected_by_its_name() {
     // An array of `items` is a tuple in draft-07 and invalid in 2020-12.
     let tuple = json!({"items": [{"type": "string"}], "additionalItems": false});
     assert!(schema(&tuple).validate(&json!(["a"])).unwrap_err()[0].is_broken_schema());

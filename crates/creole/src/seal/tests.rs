@@ -16,7 +16,7 @@ fn sealer() -> Sealer {
 }
 
 #[tokio::test]
-async fn who_shares_a_state_shares_a_secret_for_each_name() {
+async fn a_shared_state_has_a_shared_secret_for_each_name() {
     let state = State::default();
     let sealed = |sealer: &Sealer| sealer.seal(Purpose::State, &[], LATER, b"kept");
     let first = Sealer::from_state(&state, "a").await.unwrap();
@@ -149,7 +149,7 @@ fn digest_is_sha_256() {
 
 proptest! {
     #[test]
-    fn what_is_sealed_opens_with_the_same_binding_only(
+    fn a_sealed_value_opens_with_the_same_binding_only(
         plain in vec(any::<u8>(), 0..300),
         binding in vec(vec(any::<u8>(), 0..4), 0..4),
         other in vec(vec(any::<u8>(), 0..4), 0..4),

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_uri_cannot_hold_is_escaped() {
+    fn characters_outside_of_a_uri_are_escaped() {
         assert_eq!(uri_for_path("a b/c@d:e/ü%?#.md"), "skill://a%20b/c@d:e/%C3%BC%25%3F%23.md");
         assert_eq!(uri_for_path("a:b/SKILL.md"), "skill://a%3Ab/SKILL.md");
     }

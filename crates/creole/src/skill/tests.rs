@@ -23,7 +23,7 @@ fn refused(path: &str, files: Vec<(&str, &str)>) -> String {
 }
 
 #[test]
-fn an_entry_tells_of_every_file_with_its_digest() {
+fn an_entry_lists_every_file_with_its_digest() {
     let skill = made("acme/mail", vec![("SKILL.md", FRONT), ("a b/c.txt", "abc"), ("a b.txt", "")])
         .unwrap();
     assert_eq!((skill.uri(), skill.name()), ("skill://acme/mail/SKILL.md", "mail"));
@@ -55,7 +55,7 @@ fn names_follow_the_rules() {
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_said_with_file_and_line() {
+fn each_error_is_reported_with_file_and_line() {
     let cases = [
         (refused("mail", vec![]), "the skill has no `SKILL.md`; add a file `SKILL.md`"),
         (
@@ -104,7 +104,7 @@ fn what_is_missing_or_wrong_is_said_with_file_and_line() {
 }
 
 #[test]
-fn a_skill_is_as_large_as_every_client_takes_it_and_no_larger() {
+fn a_skill_has_the_size_limits_of_clients() {
     let files = |count: usize| {
         let more = (1..count).map(|number| (format!("{number}.md"), Vec::new()));
         Skill::new("mail", more.chain([("SKILL.md".to_owned(), FRONT.as_bytes().to_vec())]))

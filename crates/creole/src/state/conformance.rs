@@ -67,7 +67,7 @@ async fn value(state: &State, key: &str) -> Option<Bytes> {
 }
 
 #[test]
-fn what_was_put_is_got_until_it_is_removed() {
+fn a_value_is_stored_until_it_is_removed() {
     on_each(StateLimits::default(), async |state| {
         assert_eq!(state.get("a").await.unwrap(), None);
         let version = state.put("a", text("one"), None).await.unwrap();
@@ -101,7 +101,7 @@ fn any_key_and_any_bytes_survive() {
 }
 
 #[test]
-fn a_value_is_gone_at_its_age_and_touching_gives_it_a_new_one() {
+fn a_value_expires_and_a_touch_extends_it() {
     on_each(StateLimits::default(), async |state| {
         let version = state.put("a", text("x"), Some(SECOND)).await.unwrap();
         advance(SECOND - Duration::from_millis(1)).await;
@@ -143,7 +143,7 @@ fn a_swap_wins_only_with_the_version_that_is_there() {
 }
 
 #[test]
-fn a_version_is_never_given_out_twice() {
+fn a_version_is_never_issued_twice() {
     on_each(StateLimits::default(), async |state| {
         let mut last = 0;
         for round in 0..50 {
@@ -160,7 +160,7 @@ fn a_version_is_never_given_out_twice() {
 }
 
 #[test]
-fn many_who_count_by_compare_and_set_lose_nothing() {
+fn concurrent_counters_with_compare_and_set_lose_nothing() {
     on_each_with_threads(StateLimits::default(), async |state| {
         state.put("n", text("0"), None).await.unwrap();
         let tasks: Vec<_> = (0..16).map(|_| tokio::spawn(count_to(state.clone(), 25))).collect();
@@ -186,7 +186,7 @@ pub(super) async fn count_to(state: State, times: usize) {
 }
 
 #[test]
-fn of_many_who_want_a_lease_one_gets_it() {
+fn of_many_contenders_for_a_lease_one_gets_it() {
     on_each_with_threads(StateLimits::default(), async |state| {
         let mut fences = BTreeSet::new();
         for _ in 0..10 {
@@ -270,7 +270,7 @@ async fn resume_after(state: &State, after: u64) -> u64 {
 }
 
 #[test]
-fn who_asks_for_entries_that_are_gone_is_told_so() {
+fn a_reader_of_removed_entries_is_notified() {
     on_each(StateLimits::default(), async |state| {
         let keep = LogRetention { entries: 3, ttl: SECOND };
         for number in 1..=5 {
@@ -322,7 +322,7 @@ fn concurrent_appends_get_each_number_once() {
 }
 
 #[test]
-fn a_message_reaches_those_who_listen_to_its_topic() {
+fn a_message_reaches_the_subscribers_of_its_topic() {
     on_each(StateLimits::default(), async |state| {
         state.publish("t", text("before")).await.unwrap();
         let mut one = state.subscribe("t").await.unwrap();
@@ -344,7 +344,7 @@ fn a_message_reaches_those_who_listen_to_its_topic() {
 }
 
 #[test]
-fn a_listener_who_is_too_slow_is_told() {
+fn a_slow_subscriber_is_notified_of_the_lag() {
     let limits = StateLimits { backlog: 4, ..StateLimits::default() };
     on_each(limits, async |state| {
         let mut slow = state.subscribe("t").await.unwrap();
@@ -382,7 +382,7 @@ fn messages_that_wait_are_bounded_over_all_topics() {
 }
 
 #[test]
-fn what_is_too_long_is_refused_and_says_how_long_it_may_be() {
+fn a_value_that_is_too_long_is_refused_with_the_limit() {
     let limits =
         StateLimits { key_bytes: 3, value_bytes: 4, message_bytes: 5, ..StateLimits::default() };
     on_each(limits, async |state| {
@@ -415,7 +415,7 @@ fn what_is_too_long_is_refused_and_says_how_long_it_may_be() {
 }
 
 #[test]
-fn a_full_state_refuses_what_is_new_and_keeps_what_it_has() {
+fn a_full_store_refuses_new_values_and_keeps_the_old_ones() {
     let limits = StateLimits { entries: 3, logs: 2, subscriptions: 1, ..StateLimits::default() };
     on_each(limits, async |state| {
         state.put("a", text("1"), None).await.unwrap();
@@ -470,7 +470,7 @@ fn the_bytes_of_everything_together_are_bounded() {
 }
 
 #[test]
-fn a_hundred_thousand_short_lived_values_take_little_room() {
+fn a_hundred_thousand_short_lived_values_use_little_space() {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let memory = Arc::new(super::memory::MemoryState::new(StateLimits::default()));

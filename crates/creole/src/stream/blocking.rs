@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn input_is_read_in_the_asked_portions_and_ends() {
+    async fn input_is_read_in_the_requested_sizes_and_ends() {
         let mut input = BlockingInput::start(&b"abcdefg"[..]).unwrap();
         let mut buffer = Vec::new();
         assert_eq!(input.read(&mut buffer, 3).await.unwrap(), 3);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stopped_target_takes_a_bounded_amount() {
+    async fn a_stopped_target_accepts_a_bounded_amount() {
         let target = StoppableTarget::default();
         let output = BlockingOutput::start(target.clone()).unwrap();
         let mut taken = 0;

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_whose_reader_is_gone_opens_and_then_fails_to_write() {
+    fn a_pipe_whose_reader_disconnected_opens_and_then_fails_to_write() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         let pollable = Pollable::open(writer.into(), Direction::Write).unwrap().unwrap();

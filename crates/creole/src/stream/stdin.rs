@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_there_is_appended_and_the_end_is_zero() {
+    async fn available_bytes_are_appended_and_the_end_is_zero() {
         let (reader, mut writer) = io::pipe().unwrap();
         let (mut stdin, mut buffer) = (Stdin(reader.into()), b">".to_vec());
         writer.write_all(b"hello").unwrap();

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_asked_by_one_at_a_time() {
+    fn an_input_request_is_claimed_by_one_at_a_time() {
         let claims = InputClaims::default();
         let first = claims.claim("t", "a").unwrap();
         assert!(claims.claim("t", "a").is_none());

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_answers_leaves_the_rest_open() {
+    fn partial_input_responses_leave_the_rest_open() {
         let mut record = parked(&["a", "b"]);
         assert!(record.accept_responses(answers(&["a", "unknown"]), 3));
         let TaskState::InputRequired(open) = &record.task.state else { panic!("{record:?}") };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_stays_as_it_is() {
+    fn a_finished_task_does_not_change() {
         let mut cancelled = parked(&["a"]);
         assert!(cancelled.cancel(3));
         let mut ended = record();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_lets_the_task_go_on_to_its_end() {
+    fn a_declined_input_request_lets_the_task_continue_to_its_end() {
         let mut record = parked(&["a"]);
         assert!(record.decline_input("no", 3));
         assert_eq!(

@@ -36,7 +36,7 @@ use support::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_strangers_task_is_an_unknown_one_for_every_method() {
+async fn a_task_of_another_principal_is_unknown_to_every_method() {
     let tasks = tasks(TaskLimits::default());
     let id = make(&tasks, older("ada"), asking()).await.unwrap().id;
     until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
@@ -90,7 +90,7 @@ async fn tasks_are_bounded_for_each_caller_and_in_all_until_they_expire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_task_gives_its_place_back() {
+async fn a_refused_task_frees_its_slot() {
     let tasks = tasks(TaskLimits { per_principal: 1, total: 2, ..TaskLimits::default() });
     make(&tasks, modern("ada"), at_once("x")).await.unwrap();
     for _ in 0..5 {
@@ -100,7 +100,7 @@ async fn a_refused_task_gives_its_place_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_task_is_stopped_and_gone_and_ends_who_waits_for_it() {
+async fn an_expired_task_is_stopped_and_removed_and_ends_its_waiters() {
     struct DropCounter(Arc<AtomicUsize>);
     impl Drop for DropCounter {
         fn drop(&mut self) {
@@ -129,7 +129,7 @@ async fn an_expired_task_is_stopped_and_gone_and_ends_who_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_dropped_leaves_no_task_or_a_whole_one() {
+async fn a_dropped_request_leaves_no_task_or_a_complete_one() {
     let tasks = tasks(TaskLimits { per_principal: 1000, ..TaskLimits::default() });
     for polls in 0..6 {
         let mut making = Box::pin(make(&tasks, modern("ada"), at_once("x")));
@@ -175,7 +175,7 @@ async fn a_result_that_is_too_long_to_keep_fails_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_are_too_long_to_keep_are_refused_and_others_are_taken() {
+async fn input_responses_that_are_too_long_are_refused_and_others_are_accepted() {
     let tasks = tasks(TaskLimits { record_bytes: 2000, ..TaskLimits::default() });
     let id = make(&tasks, modern("ada"), asking()).await.unwrap().id;
     until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
@@ -190,7 +190,7 @@ async fn answers_that_are_too_long_to_keep_are_refused_and_others_are_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_asked_again_after_its_answer_ends_the_task() {
+async fn an_input_request_that_is_repeated_after_its_response_ends_the_task() {
     let run: RunCall = Arc::new(|call| {
         let schema = json!({"type": "object"});
         let question = form("Again?", &schema);
@@ -208,7 +208,7 @@ async fn a_question_that_is_asked_again_after_its_answer_ends_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_list_comes_in_pages_that_only_their_owner_can_turn() {
+async fn the_list_is_split_into_pages_for_its_owner_only() {
     let tasks = tasks(TaskLimits::default());
     let mut made = Vec::new();
     for _ in 0..5 {
@@ -289,7 +289,7 @@ async fn of_an_end_and_a_cancellation_one_wins_and_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_and_a_cancellation_never_bring_a_cancelled_task_back() {
+async fn an_input_response_and_a_cancellation_never_restart_a_cancelled_task() {
     let state = State::default();
     race(&state, 100, cancelled, answered, |cancel, _, over| {
         // The response may have let the task end before the cancellation came.
@@ -319,7 +319,7 @@ mod in_a_file {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn races_end_in_the_same_way() {
+    async fn races_have_one_outcome() {
         let folder = tempfile::tempdir().unwrap();
         let state = opened(&folder).await;
         race(&state, 10, cancelled, ended, |cancel, end, over| {
@@ -330,7 +330,7 @@ mod in_a_file {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_task_can_be_asked_answered_and_waited_for_through_another_server() {
+    async fn a_task_can_request_input_and_be_awaited_through_another_server() {
         let folder = tempfile::tempdir().unwrap();
         let here = tasks_in(opened(&folder).await, TaskLimits::default());
         let there = tasks_in(opened(&folder).await, TaskLimits::default());

@@ -17,7 +17,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_child_that_dies_in_the_middle_of_a_call_is_named_to_its_caller() {
+async fn a_child_that_exits_during_a_call_is_named_to_its_caller() {
     let connection = open_child(&child(), Era::Handshake).await.unwrap();
     let fault = fault(call(&connection, tool("exit", json!({}))).await);
     assert_eq!(fault.kind, FaultKind::BackendUnavailable);
@@ -26,7 +26,7 @@ async fn a_child_that_dies_in_the_middle_of_a_call_is_named_to_its_caller() {
 }
 
 #[tokio::test]
-async fn half_a_line_at_the_end_is_no_message() {
+async fn an_incomplete_last_line_is_not_a_message() {
     let answer = r#"{"jsonrpc":"2.0","id":'"$(id "$line")"',"result":{}}"#;
     let script = shaking(&format!("read -r line; printf '%s' '{answer}'; exit 0"));
     let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
@@ -35,7 +35,7 @@ async fn half_a_line_at_the_end_is_no_message() {
 }
 
 #[tokio::test]
-async fn noise_is_counted_and_reaches_nobody() {
+async fn protocol_violations_are_counted_and_reach_no_caller() {
     let script = shaking(
         r#"printf 'Welcome!\n\033[31mred\033[0m\n{"a":1}\n{"jsonrpc":"2.0","id":999,"result":{}}\n\n'
         read -r line
@@ -83,7 +83,7 @@ async fn answering_at_length(text: &str) -> Connection {
 }
 
 #[tokio::test]
-async fn an_overlong_answer_fails_its_call_at_once_wherever_its_id_stands() {
+async fn an_overlong_response_fails_its_call_at_once_wherever_its_id_is() {
     let result = r#""result":{"content":[{"type":"text","text":"BIG"}]}"#;
     for text in [
         format!(r#"{{"jsonrpc":"2.0","id":ID,{result}}}"#),
@@ -102,7 +102,7 @@ async fn an_overlong_answer_fails_its_call_at_once_wherever_its_id_stands() {
 }
 
 #[tokio::test]
-async fn an_overlong_notification_fails_nobody() {
+async fn an_overlong_notification_fails_no_call() {
     let note = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"BIG"}}"#;
     let answer = r#"{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"ok"}]}}"#;
     let connection = answering_at_length(&format!("{note}\n{answer}")).await;
@@ -133,7 +133,7 @@ async fn a_child_that_closes_its_output_is_ended() {
 }
 
 #[tokio::test]
-async fn a_late_answer_is_nobodys() {
+async fn a_late_response_is_dropped() {
     // The child responds to the first call only after the second has arrived.
     let answer =
         r#"{"jsonrpc":"2.0","id":'"$first"',"result":{"content":[{"type":"text","text":"late"}]}}"#;
@@ -150,7 +150,7 @@ async fn a_late_answer_is_nobodys() {
 }
 
 #[tokio::test]
-async fn half_a_line_and_then_silence_ends_by_the_clock() {
+async fn an_incomplete_line_and_then_silence_time_out() {
     let script = shaking("read -r line; printf '{\"jsonrpc\":'; cat >/dev/null");
     let connection = open_child(&sh(&script), Era::Handshake).await.unwrap();
     let mut request = tool("slow", json!({}));
@@ -186,7 +186,7 @@ async fn a_program_that_cannot_be_started_or_says_nothing_useful_is_named() {
 }
 
 #[tokio::test]
-async fn closing_waits_until_nobody_is_left() {
+async fn closing_waits_until_no_process_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pids");
     let script = shaking("sleep 1000 & echo $$ $! > \"$PIDS\"; cat");

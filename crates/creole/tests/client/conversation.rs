@@ -71,7 +71,7 @@ async fn calls_at_the_same_time_get_their_own_answers() {
 }
 
 #[tokio::test]
-async fn progress_comes_before_the_answer() {
+async fn progress_is_delivered_before_the_response() {
     for era in ERAS {
         for connection in both(era).await {
             let mut seen = Vec::new();
@@ -88,7 +88,7 @@ async fn progress_comes_before_the_answer() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_handshake_era_asks_in_the_middle_of_a_call() {
+async fn a_handshake_server_sends_an_input_request_during_a_call() {
     for connection in both(Era::Handshake).await {
         let request = tool("ask", json!({}));
         let outcome = call_answering(&connection, request, json!({"name": "Ada"})).await;
@@ -100,7 +100,7 @@ async fn a_server_of_the_handshake_era_asks_in_the_middle_of_a_call() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_stateless_era_ends_the_call_with_its_question() {
+async fn a_stateless_server_ends_the_call_with_its_input_request() {
     for connection in both(Era::Stateless).await {
         let outcome = call(&connection, tool("ask", json!({}))).await;
         let Outcome::InputRequired { requests, request_state } = outcome else {
@@ -132,7 +132,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_is_given_up_however_much_progress_it_tells() {
+async fn a_hanging_server_times_out_in_spite_of_progress() {
     for era in ERAS {
         let watch = ToolWatch::default();
         let connection = inside(era, &watch).await;
@@ -170,7 +170,7 @@ async fn a_server_that_never_answers_the_opening_is_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_calls_of_which_every_other_one_is_dropped_leave_nothing_behind() {
+async fn a_thousand_calls_of_which_every_second_is_dropped_leak_nothing() {
     for era in ERAS {
         let connection = open_child(&child(), era).await.unwrap();
         let mut calls = tokio::task::JoinSet::new();

@@ -34,7 +34,7 @@ async fn dial(dialer: &Connector) -> creole::internal::client::Connection {
 }
 
 #[tokio::test]
-async fn a_child_that_knows_the_newest_way_is_spoken_to_in_it() {
+async fn a_child_of_the_newest_revision_is_used_in_it() {
     let dialer = dialer(Address::Child(child()));
     let connection = dial(&dialer).await;
     assert_eq!(dialer.detected(), Some(stateless()));
@@ -88,7 +88,7 @@ async fn dial_in(dialer: &Connector, era: Era) -> creole::internal::client::Conn
 }
 
 #[tokio::test]
-async fn the_process_that_is_asked_is_the_one_that_is_used() {
+async fn the_probed_process_is_the_one_that_is_used() {
     let both = answering(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
     let old =
         answering(&[("initialize\"", SHAKEN), ("initialized", "")], &format!("echo '{REFUSED}'"));
@@ -147,7 +147,7 @@ async fn a_pinned_revision_is_the_one_that_is_proposed() {
 }
 
 #[tokio::test]
-async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
+async fn a_child_that_exits_fails_or_is_silent_when_probed_gets_a_handshake() {
     for (reaction, starts) in
         [("exit 1", 2), (&*format!("echo '{REFUSED}'; continue"), 1), ("continue", 1)]
     {
@@ -168,7 +168,7 @@ async fn a_child_that_ends_errs_or_is_silent_when_asked_is_shaken_hands_with() {
 }
 
 #[tokio::test]
-async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_own_way() {
+async fn a_slow_child_is_started_once_and_used_in_its_own_era() {
     let listed = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"resultType":"complete","tools":[]}}"#;
     let rows = [("server/discover", DISCOVERED), ("initialize\"", REFUSED), ("tools/list", listed)];
     let server = CountedProgram::new(&format!("sleep 3.5\n{}", answering(&rows, ":")));
@@ -185,7 +185,7 @@ async fn a_child_that_takes_long_to_start_is_started_once_and_spoken_to_in_its_o
 }
 
 #[tokio::test]
-async fn a_child_that_says_nothing_any_more_once_it_was_asked_is_replaced() {
+async fn a_child_that_is_silent_after_the_probe_is_replaced() {
     let script = answering(&[("initialize\"", SHAKEN)], "exec sleep 1000");
     let server = CountedProgram::new(&script);
     // The wait is limited by the handshake timeout.
@@ -200,7 +200,7 @@ async fn a_child_that_says_nothing_any_more_once_it_was_asked_is_replaced() {
 }
 
 #[tokio::test]
-async fn what_a_child_says_before_it_answers_is_not_lost() {
+async fn messages_before_the_probe_response_are_not_lost() {
     let said = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"early"}}"#;
     let script = answering(&[("initialize\"", &format!("{said}'; echo '{SHAKEN}"))], ":");
     let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();

@@ -121,7 +121,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn changes_are_told_to_whoever_listens() {
+async fn changes_are_sent_to_every_subscriber() {
     let late = || Tool::new("late", "Comes later", |_: Value| async { "late" });
     for era in ERAS {
         let (address, registry) = serve(&ToolWatch::default()).await;

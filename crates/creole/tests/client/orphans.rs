@@ -38,8 +38,8 @@ fn guards() {
 
 /// Not a test: a process whose child and grandchild ignore signals, and which then dies.
 #[test]
-fn dies_without_a_word() {
-    if !plays("dies_without_a_word") {
+fn exits_without_a_message() {
+    if !plays("exits_without_a_message") {
         return;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -95,7 +95,7 @@ fn is_alive(pid: &str) -> bool {
 
 #[test]
 fn a_guarded_child_and_its_children_do_not_outlive_the_process_that_started_them() {
-    let mut parent = part("dies_without_a_word").stdout(Stdio::piped()).spawn().unwrap();
+    let mut parent = part("exits_without_a_message").stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     // The children do not hold this pipe: it ends with the parent.
     parent.stdout.take().unwrap().read_to_string(&mut said).unwrap();
@@ -106,7 +106,7 @@ fn a_guarded_child_and_its_children_do_not_outlive_the_process_that_started_them
 }
 
 #[test]
-fn a_guardian_ends_nobody_who_was_let_go() {
+fn a_reaper_ends_no_released_process() {
     let stays = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
     let mut stays = KillOnDrop(stays);
     let number = stays.0.id();

@@ -139,7 +139,7 @@ async fn a_plain_server_is_called_by_forwarded_requests_in_both_eras() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_is_shown_never_reaches_the_server() {
+async fn credentials_of_a_proxy_never_reach_the_server() {
     let (address, certificate, mut seen) = serve_recording().await;
     let proxy = Proxy::start(None).await;
     let url = format!("https://localhost:{}/mcp", address.port());
@@ -162,7 +162,7 @@ async fn hosts_of_no_proxy_are_connected_to_directly() {
 }
 
 #[tokio::test]
-async fn what_a_proxy_does_wrong_is_said_of_the_proxy() {
+async fn an_error_of_a_proxy_is_reported_as_one_of_the_proxy() {
     let dead = named(([127, 0, 0, 1], 1).into(), "");
     let answers = [
         ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "requires valid credentials"),
@@ -208,7 +208,7 @@ fn sent(url: &str) -> FetchRequest {
 }
 
 #[tokio::test]
-async fn a_service_is_fetched_through_a_proxy_that_looks_its_name_up() {
+async fn a_service_is_fetched_through_a_proxy_that_resolves_its_name() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
     let proxy = Proxy::start(Some(answer)).await;
     let fetcher =

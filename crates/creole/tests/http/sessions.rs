@@ -36,7 +36,7 @@ fn delete(session: &str) -> Request<Whole> {
 }
 
 #[tokio::test]
-async fn a_session_lives_until_it_is_deleted() {
+async fn a_session_exists_until_it_is_deleted() {
     let (endpoint, _) = endpoint();
     let session = open(&endpoint).await;
     assert!(session.len() >= 22 && session.bytes().all(|byte| byte.is_ascii_graphic()));
@@ -48,7 +48,7 @@ async fn a_session_lives_until_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_call_goes_on_without_its_client_and_its_answer_can_be_fetched() {
+async fn a_call_continues_without_its_client_and_its_response_can_be_fetched() {
     let (endpoint, watch) = endpoint();
     let session = open(&endpoint).await;
     let mut response = endpoint.handle(call(&session, 1, "tell")).await;
@@ -130,7 +130,7 @@ async fn changes_reach_the_stream_that_belongs_to_no_request_and_only_the_newest
 }
 
 #[tokio::test]
-async fn a_session_goes_on_in_another_process_that_shares_the_state() {
+async fn a_session_continues_in_another_process_that_shares_the_state() {
     let state = State::default();
     let (here, there) = (endpoint_on(&state), endpoint_on(&state));
     let session = open(&here).await;
@@ -236,7 +236,7 @@ fn endpoint_for(most: usize, state: &State) -> McpEndpoint {
 }
 
 #[tokio::test]
-async fn who_opens_all_sessions_keeps_nobody_out_and_loses_unused_ones_first() {
+async fn a_principal_that_opens_all_sessions_blocks_no_other_and_loses_unused_ones_first() {
     let endpoint = endpoint_for(4, &State::default());
     let mut anns = Vec::new();
     for _ in 0..4 {
@@ -261,7 +261,7 @@ async fn who_opens_all_sessions_keeps_nobody_out_and_loses_unused_ones_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_uses_all_sessions_keeps_nobody_out_either_until_others_have_as_many() {
+async fn a_principal_that_uses_all_sessions_blocks_no_other_until_they_have_as_many() {
     let endpoint = endpoint_for(4, &State::default());
     let mut anns = Vec::new();
     for _ in 0..4 {
@@ -285,7 +285,7 @@ async fn who_uses_all_sessions_keeps_nobody_out_either_until_others_have_as_many
 }
 
 #[tokio::test]
-async fn where_nobody_has_a_name_each_address_has_its_share() {
+async fn without_principals_each_address_has_its_share() {
     let endpoint = endpoint_for(4, &State::default());
     for _ in 0..4 {
         opened(&endpoint, None, HERE).await.unwrap();
@@ -310,7 +310,7 @@ async fn sessions_that_were_not_used_for_long_after_their_opening_make_room_for_
 }
 
 #[tokio::test]
-async fn a_flood_of_sessions_leaves_no_records_behind() {
+async fn a_flood_of_sessions_leaves_no_records() {
     let state = State::default();
     let endpoint = endpoint_for(2, &state);
     let first = opened(&endpoint, ANN, HERE).await.unwrap();
@@ -321,7 +321,7 @@ async fn a_flood_of_sessions_leaves_no_records_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_is_not_kept_alive_by_those_whose_it_is_not() {
+async fn a_session_is_not_extended_by_other_principals() {
     let endpoint = endpoint_for(10, &State::default());
     let anns = opened(&endpoint, ANN, HERE).await.unwrap();
     for _ in 0..4 {
@@ -332,7 +332,7 @@ async fn a_session_is_not_kept_alive_by_those_whose_it_is_not() {
 }
 
 #[tokio::test]
-async fn sessions_that_are_taken_up_again_count_like_others() {
+async fn resumed_sessions_count_like_others() {
     let state = State::default();
     let before = endpoint_on(&state);
     let mut anns = Vec::new();
@@ -419,7 +419,7 @@ async fn messages_of_the_transport_of_2024_reach_the_process_that_has_the_stream
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_through_the_process_that_has_it_not() {
+async fn a_stream_continues_through_a_process_that_does_not_own_it() {
     let (state, watch) = (State::default(), ToolWatch::default());
     let (here, there) =
         (one_of_several(&state, &watch), one_of_several(&state, &ToolWatch::default()));

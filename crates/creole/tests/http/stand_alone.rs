@@ -19,7 +19,7 @@ async fn a_quick_call_is_answered_with_one_document() {
 }
 
 #[tokio::test]
-async fn a_call_that_tells_something_is_answered_with_a_stream() {
+async fn a_call_with_notifications_gets_a_stream() {
     let (endpoint, watch) = endpoint();
     watch.go_on.notify_one();
     let response = endpoint.handle(modern_call("tell")).await;
@@ -33,7 +33,7 @@ async fn a_call_that_tells_something_is_answered_with_a_stream() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_no_streams_waits_for_the_answer() {
+async fn a_client_that_accepts_no_streams_waits_for_the_response() {
     let (endpoint, watch) = endpoint();
     watch.go_on.notify_one();
     let (mut parts, body) = modern_call("tell").into_parts();
@@ -43,7 +43,7 @@ async fn a_client_that_takes_no_streams_waits_for_the_answer() {
 }
 
 #[tokio::test]
-async fn whoever_goes_away_before_the_answer_cancels_the_call() {
+async fn a_disconnect_before_the_response_cancels_the_call() {
     let (endpoint, watch) = endpoint();
     let asked = endpoint.clone();
     let waiting = tokio::spawn(async move { asked.handle(modern_call("wait")).await });
@@ -54,7 +54,7 @@ async fn whoever_goes_away_before_the_answer_cancels_the_call() {
 }
 
 #[tokio::test]
-async fn whoever_goes_away_in_the_middle_of_a_stream_cancels_the_call() {
+async fn a_disconnect_during_a_stream_cancels_the_call() {
     let (endpoint, watch) = endpoint();
     let mut response = endpoint.handle(modern_call("tell")).await;
     assert!(part(response.body_mut()).await.unwrap().contains("progress"));
@@ -77,7 +77,7 @@ async fn a_silent_call_becomes_a_stream_that_is_kept_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_takes_too_long_is_told_so_and_stopped() {
+async fn a_timed_out_call_gets_an_error_and_is_stopped() {
     let (endpoint, watch) = endpoint();
     let text = text(endpoint.handle(modern_call("wait")).await).await;
     assert!(text.contains("timed out") && text.contains("-32603"), "{text}");
@@ -85,7 +85,7 @@ async fn a_call_that_takes_too_long_is_told_so_and_stopped() {
 }
 
 #[tokio::test]
-async fn a_listener_hears_of_changes_and_ends_gracefully() {
+async fn a_subscription_delivers_changes_and_ends_gracefully() {
     let watch = crate::client::ToolWatch::default();
     let service = crate::client::service(&watch);
     let settings = creole::serve::http::EndpointSettings::default();
@@ -123,7 +123,7 @@ async fn faults_have_the_statuses_of_the_specification() {
 type RequestCase<'a> = (Method, &'a [(&'a str, &'a str)], &'a str, u16);
 
 #[tokio::test]
-async fn requests_that_are_no_messages_are_refused_by_status() {
+async fn invalid_messages_are_refused_by_status() {
     let (endpoint, _) = endpoint();
     let json = ("content-type", "application/json");
     let rows: [RequestCase<'_>; 7] = [

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_and_question_marks_stand_for_characters() {
+    fn stars_and_question_marks_match_characters() {
         for (pattern, name) in [
             ("*", ""),
             ("*", "a/b"),

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_about_the_era_is_no_evidence() {
+    fn a_reply_that_says_nothing_about_the_era_is_no_evidence() {
         let rows = [
             (401, NoEvidenceReason::Credentials),
             (403, NoEvidenceReason::Credentials),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_the_future_are_told() {
+    fn versions_of_the_future_are_reported() {
         let future = error(-32022, r#"{"supported":["2031-01-01"]}"#);
         assert_eq!(
             http(400, &future),

@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_tells_whose_answer_a_message_is() {
+    fn the_beginning_of_a_message_contains_its_id() {
         for (start, expected) in [
             (
                 r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"te"#,
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_tells_whose_answer_a_message_was() {
+    fn the_end_of_a_message_contains_its_id() {
         for (end, expected) in [
             (r#"xx"}]},"jsonrpc":"2.0","id":12}"#, Some("12")),
             (r#"xx"}]},"id":12,"jsonrpc":"2.0"}"#, Some("12")),

@@ -103,7 +103,7 @@ mod tests {
     use crate::revision::Revision;
 
     #[test]
-    fn a_page_to_visit_is_named_until_names_were_removed() {
+    fn a_url_elicitation_has_an_id_in_the_revisions_with_ids() {
         let (message, url, id) = ("m".into(), "https://a.example/".into(), "7".into());
         let question = InputRequest::Url { message, url, id };
         for revision in Revision::ALL {

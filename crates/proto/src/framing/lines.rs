@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_in_a_buffer_of_its_own_can_be_given_away() {
+    fn a_line_in_its_own_buffer_can_be_moved_out() {
         let mut lines = LineDecoder::new(100);
         let (mut first, mut second) = (&b"ab"[..], &b"c\r\nde\n"[..]);
         assert_eq!(lines.next(&mut first), None);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_an_overlong_line_are_kept_however_it_is_cut() {
+    fn both_ends_of_an_overlong_line_are_kept_for_every_split() {
         let line: Vec<u8> = (0..5000_u32).map(|at| b'a' + (at % 23) as u8).collect();
         let mut input = line.clone();
         input.extend_from_slice(b"\nok\n");
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_whole_in_its_chunk_is_not_copied() {
+    fn a_line_within_its_chunk_is_not_copied() {
         let mut lines = LineDecoder::new(100);
         let whole = b"first\nsecond\nthi";
         let mut chunk = &whole[..];
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_stays_bounded_and_is_given_back() {
+    fn memory_stays_bounded_and_is_released() {
         const MIB: usize = 1024 * 1024;
         let mut lines = LineDecoder::new(MIB);
         let mut news = 0;

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_the_markers_is_taken_literally() {
+    fn a_value_that_resembles_the_markers_is_literal() {
         for text in ["SGVsbG8=", "=?base64?SGVsbG8=", "=?BASE64?SGVsbG8=?=", "", "=?base64"] {
             assert_eq!(decode(text.as_bytes()).as_deref(), Some(text));
         }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_values_stand_for_nothing() {
+    fn malformed_values_are_absent() {
         let broken: [&[u8]; 8] = [
             b"=?base64?SGVsbG8?=",
             b"=?base64?SGVs!!!bG8=?=",

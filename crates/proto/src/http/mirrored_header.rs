@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_says_what_the_argument_says() {
+    fn a_header_mirrors_its_argument() {
         let mirror = &mirrors(json!({"a": {"type": "string", "x-mcp-header": "A"}})).unwrap()[0];
         let rows: [(&str, Option<&str>, bool); 16] = [
             (r#"{"a":"x"}"#, Some("x"), true),

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn our_server_finds_what_our_client_says() {
+    fn our_server_reads_the_headers_of_our_client() {
         let dialect = builtin("spec").unwrap();
         let rows = [
             ("tools/call", r#""name":"say ä","arguments":{}"#),
@@ -200,7 +200,7 @@ mod tests {
         }
     }
     #[test]
-    fn a_call_has_the_same_headers_whether_its_frame_is_looked_into_or_not() {
+    fn a_call_has_the_same_headers_with_and_without_parsing_its_frame() {
         let text = alloc::string::String::from;
         let schema = json!({"properties": {"s": {"type": "string", "x-mcp-header": "S"}}});
         let mirrors = MirroredHeader::find_all(&schema.to_string()).unwrap();

@@ -75,7 +75,7 @@ mod tests {
     use crate::dialect::builtin;
 
     #[test]
-    fn a_session_goes_on_as_it_was_written_down() {
+    fn a_session_is_restored_from_its_record() {
         let dialect = builtin("spec").unwrap();
         let mut session = HandshakeSession::new(&dialect);
         let hello = r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{},"x":[1.0]},

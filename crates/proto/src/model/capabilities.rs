@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_are_taken_for_objects() {
+    fn booleans_are_accepted_as_objects() {
         let client = read(r#"{"sampling":true,"roots":false}"#);
         assert!(client.sampling && !client.roots);
     }

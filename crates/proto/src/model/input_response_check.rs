@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_the_shape_that_its_question_wants() {
+    fn an_input_response_has_the_shape_of_its_request() {
         let raw = Raw::parse("{}").unwrap();
         let form = InputRequest::Form { message: "m".into(), schema: raw.clone() };
         let page = InputRequest::Url { message: "m".into(), url: "u".into(), id: "i".into() };

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_revisions_of_an_era_agree_on_what_the_era_decides() {
+    fn the_revisions_of_an_era_have_the_same_era_rules() {
         for rules in Revision::ALL.map(Revision::rules) {
             let newest = rules.era.rules();
             assert_eq!(rules.opening, newest.opening, "{}", rules.name);

@@ -185,14 +185,14 @@ fn a12_a_repeated_key_among_very_many() {
 }
 
 #[test]
-fn a13_keys_that_only_look_alike() {
+fn a13_keys_that_are_confusable() {
     let fields = one(r#"{"Method":1,"PARAMS":2,"paramſ":3,"İd":4,"ID":5,"method ":6,"":7}"#);
     assert_eq!(fields, Fields { is_object: true, ..Fields::default() });
     assert_eq!(one(r#"{"\u006dethod":"x"}"#).method, Some("\"x\""));
 }
 
 #[test]
-fn a16_the_protocol_marker_is_shown_as_it_stands() {
+fn a16_the_protocol_marker_is_shown_verbatim() {
     assert_eq!(one(r#"{"id":1}"#).jsonrpc, None);
     for marker in ["\"1.0\"", "2.0", "\" 2.0\"", "\"2.0\"", "null"] {
         let text = format!(r#"{{"jsonrpc": {marker} ,"id":1}}"#);
@@ -212,7 +212,7 @@ fn a17_and_a18_values_that_are_no_ids() {
 }
 
 #[test]
-fn a19_and_a21_ids_come_back_byte_for_byte() {
+fn a19_and_a21_ids_are_returned_byte_for_byte() {
     let integers = ["-1", "0", "9007199254740991", "9007199254740993", "18446744073709551615"];
     let limits = ["-9223372036854775808", "9223372036854775807"];
     let strings = [r#""""#, r#""\n""#, r#""😀\"\u001b[31m""#];
@@ -291,7 +291,7 @@ fn size(line: FramedLine<'_>) -> Option<Option<usize>> {
 }
 
 #[test]
-fn a38_each_line_of_pretty_printed_json_is_refused_alone() {
+fn a38_each_line_of_pretty_printed_json_is_refused_separately() {
     let mut refused = 0;
     LineDecoder::new(99).feed(b"{\r\n\n  \"id\":\n  1\n}\n{}\n", |line| {
         let FramedLine::Complete(bytes) = line else { panic!("too long") };

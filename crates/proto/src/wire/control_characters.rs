@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_stays_json_and_means_the_same() {
+    fn json_stays_json_with_the_same_value() {
         let text = "{\"a\u{202e}\":\"\u{85}é\"}";
         let escaped = escape_controls_in_json(text);
         assert_eq!(escaped, "{\"a\\u202e\":\"\\u0085é\"}");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_a_reader_is_escaped_and_the_rest_stays() {
+    fn control_characters_for_readers_are_escaped_and_the_rest_is_unchanged() {
         assert_eq!(escape_controls("plain é 漢"), "plain é 漢");
         assert_eq!(escape_controls("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
         assert_eq!(escape_controls("a\nb\u{1b}[1m\u{9b}"), "a\\nb\\u{1b}[1m\\u{9b}");

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_exponent_is_left_alone() {
+    fn an_absurd_exponent_is_not_evaluated() {
         for token in ["1e99999999999999999999", "-2E-9223372036854775809", "1e9223372036854775807"]
         {
             assert_eq!(spelled(token), token);

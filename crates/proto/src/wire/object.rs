@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn members_come_in_order_with_unescaped_keys_and_raw_values() {
+    fn members_are_in_order_with_unescaped_keys_and_raw_values() {
         let keys: Vec<_> = object().members().map(|(key, _)| key.into_owned()).collect();
         assert_eq!(keys, ["name", "name2", "flag", "none", "args", "empty", "list", "n"]);
         assert_eq!(object().get("name"), Some(r#""add\n""#));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn typed_members_are_read_as_what_they_are() {
+    fn typed_members_are_read_with_their_types() {
         assert_eq!(object().string("name").unwrap().unwrap(), "add\n");
         assert_eq!(object().bool("flag"), Ok(Some(true)));
         assert_eq!(object().array("name2"), Ok(Some(vec!["1", r#"{"a":"]"}"#, "\"x\""])));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_told_in_plain_words() {
+    fn errors_are_displayed_in_plain_words() {
         let told = |error: FieldError| error.to_string();
         assert_eq!(told(object().required_string("uri").unwrap_err()), "`uri` is missing");
         assert_eq!(told(object().string("flag").unwrap_err()), "`flag` must be a string");

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_embedded_and_taken_out_verbatim() {
+    fn text_is_embedded_and_extracted_verbatim() {
         let text = r#"{"b": 1.0,  "a":"\u0061", "n":123456789012345678901234567890}"#;
         let outer = BTreeMap::from([("inner", Raw::parse(text).unwrap())]);
         let written = serde_json::to_string(&outer).unwrap();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_in_plain_words() {
+    fn errors_are_displayed_in_plain_words() {
         assert_eq!(Raw::parse("[1,]").unwrap_err().to_string(), "expected a value at byte 3");
         assert_eq!(
             Raw::parse(r#"{"a":1,"a":1}"#).unwrap_err().to_string(),

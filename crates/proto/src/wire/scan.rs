@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_in_plain_words_what_and_where() {
+    fn an_error_names_the_problem_and_its_position() {
         assert_eq!(refusal("{\"jsonrpc\": }").to_string(), "expected a value at byte 12");
         assert_eq!(refusal("[1 2]").to_string(), "expected `,` or `]` at byte 3");
         assert_eq!(refusal("{\"a\":1,}").to_string(), "expected a key at byte 7");

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_string_token_is_refused() {
+    fn a_value_that_is_not_one_string_token_is_refused() {
         let tokens =
             ["", "\"", "a", "1", "null", "\"a", "a\"", r#""a"b""#, r#""\""#, r#""\x""#, "\"\n\""];
         for raw in tokens.into_iter().chain([r#""\u12""#, r#""\ud800""#, r#""\udc00\ud800""#]) {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn quoting_escapes_only_what_json_demands() {
+    fn quoting_escapes_only_the_characters_that_json_requires() {
         let mut out = Vec::new();
         quote(&mut out, "a\"\\\n\r\t\u{8}\u{c}\u{1f}\0/é😀\u{7f}");
         assert_eq!(
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_run_ends_exactly_at_the_first_stop_wherever_it_stands() {
+    fn a_plain_run_ends_exactly_at_the_first_stop() {
         for stop in (0..0x20).chain(*b"\"\\") {
             for place in 0..40 {
                 let mut bytes = format!("{:é<30}", "").into_bytes();

@@ -34,7 +34,7 @@ fn form() -> InputRequest {
 }
 
 #[test]
-fn an_inline_question_is_handed_over_and_its_answer_comes_back() {
+fn an_inline_input_request_is_delivered_and_its_response_is_sent() {
     let mut pair = opened(Revision::V2025_11_25);
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
@@ -56,7 +56,7 @@ fn an_inline_question_is_handed_over_and_its_answer_comes_back() {
 }
 
 #[test]
-fn an_answer_that_crosses_the_withdrawal_of_its_question_is_awaited_once() {
+fn a_response_that_crosses_the_cancellation_of_its_input_request_is_awaited_once() {
     let mut pair = opened(Revision::V2025_11_25);
     pair.call(tool("t"));
     let started = pair.started.remove(0).key;
@@ -78,7 +78,7 @@ fn an_answer_that_crosses_the_withdrawal_of_its_question_is_awaited_once() {
 }
 
 #[test]
-fn what_was_not_offered_may_not_be_asked() {
+fn an_input_request_without_the_capability_is_not_allowed() {
     let mut machine = client("spec", opening(Revision::V2024_11_05));
     let mut out = Outbox::default();
     machine.open(Duration::ZERO, &mut out);
@@ -105,7 +105,7 @@ fn what_was_not_offered_may_not_be_asked() {
 }
 
 #[test]
-fn a_server_that_wants_to_be_told_is_told_that_its_question_is_being_answered() {
+fn a_server_with_a_progress_token_gets_progress_of_its_input_request() {
     let mut machine = client("spec", opening(Revision::V2025_06_18));
     let mut out = Outbox::default();
     machine.open(Duration::ZERO, &mut out);
@@ -141,7 +141,7 @@ fn a_server_that_wants_to_be_told_is_told_that_its_question_is_being_answered() 
 }
 
 #[test]
-fn what_was_not_offered_is_refused_and_told_with_its_call() {
+fn an_input_request_without_the_capability_is_declined_and_reported_with_its_call() {
     let propose = Revision::V2025_11_25.rules();
     let nothing = OpenMode::Handshake { proposed_rules: propose, capabilities: Default::default() };
     let mut pair = MachinePair::open("spec", nothing, endpoint);
@@ -166,7 +166,7 @@ fn what_was_not_offered_is_refused_and_told_with_its_call() {
 }
 
 #[test]
-fn a_question_of_a_call_that_is_over_is_withdrawn_and_refused() {
+fn an_input_request_of_a_finished_call_is_cancelled_and_declined() {
     let mut pair = opened(Revision::V2025_06_18);
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
@@ -188,7 +188,7 @@ fn a_question_of_a_call_that_is_over_is_withdrawn_and_refused() {
 }
 
 #[test]
-fn a_question_inside_of_a_result_is_answered_by_a_new_call() {
+fn an_input_request_inside_of_a_result_is_answered_by_a_new_call() {
     let mut pair = opened(Revision::V2026_07_28);
     let terms = CallOptions { capabilities: everything(), ..CallOptions::default() };
     let request = CallRequest { options: terms, ..tool("t") };
@@ -216,7 +216,7 @@ fn a_question_inside_of_a_result_is_answered_by_a_new_call() {
 }
 
 #[test]
-fn a_question_that_was_not_allowed_or_a_kind_that_is_unknown_is_a_fault() {
+fn an_input_request_that_is_not_allowed_or_unknown_is_a_fault() {
     let rows = [
         r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}}}"#,
         r#"{"resultType":"input_required","inputRequests":{"a":{"method":"x/y"}}}"#,
@@ -239,7 +239,7 @@ fn a_question_that_was_not_allowed_or_a_kind_that_is_unknown_is_a_fault() {
 }
 
 #[test]
-fn a_listener_is_acknowledged_told_and_ended() {
+fn a_subscription_is_acknowledged_served_and_ended() {
     let mut pair = opened(Revision::V2026_07_28);
     let filter = SubscriptionFilter {
         tools: true,
@@ -298,7 +298,7 @@ fn progress_comes_under_our_own_token_and_only_if_it_increases() {
 }
 
 #[test]
-fn a_silent_call_ends_and_progress_keeps_it_alive_until_it_has_taken_too_long() {
+fn a_silent_call_times_out_and_progress_extends_it_up_to_the_limit() {
     let mut machine: Machine = client("spec", opening(Revision::V2026_07_28));
     let mut out = Outbox::default();
     let second = Duration::from_secs(1);
@@ -348,7 +348,7 @@ fn the_end_of_the_connection_is_the_end_of_every_call() {
 }
 
 #[test]
-fn a_late_answer_to_an_earlier_conversation_on_the_channel_is_nobodys() {
+fn a_late_response_to_an_earlier_session_on_the_channel_is_dropped() {
     let mut probe = client("spec", opening(Revision::V2026_07_28));
     let mut out = Outbox::default();
     let probed = probe.open(Duration::ZERO, &mut out);
@@ -363,7 +363,7 @@ fn a_late_answer_to_an_earlier_conversation_on_the_channel_is_nobodys() {
 }
 
 #[test]
-fn a_question_about_a_task_is_not_taken_for_one_of_another_call() {
+fn an_input_request_of_a_task_is_not_assigned_to_another_call() {
     let mut pair = opened(Revision::V2025_11_25);
     pair.call(tool("t"));
     let asked = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"x"}}}}"#;
@@ -412,7 +412,7 @@ fn tasks_of_both_generations_are_read_into_one_shape() {
 }
 
 #[test]
-fn what_a_task_came_to_is_kept_as_it_was_written() {
+fn the_result_of_a_task_is_kept_verbatim() {
     let mut pair = opened(Revision::V2026_07_28);
     let call = pair.call(CallRequest::new(Operation::GetTask { id: "a".into() }));
     let end = r#"{"content":[{"type":"new", "x":1e400}]}"#;
@@ -449,7 +449,7 @@ fn a_handshake_with_a_version_that_has_none_is_refused_and_says_why() {
 }
 
 #[test]
-fn what_the_client_can_be_asked_is_written_for_the_revision() {
+fn the_capabilities_of_the_client_are_encoded_for_the_revision() {
     let rows = [
         (Revision::V2024_11_05, r#""capabilities":{"sampling":{},"roots":{"listChanged":false}}"#),
         (Revision::V2025_06_18, r#""capabilities":{"elicitation":{},"sampling":{},"roots""#),

@@ -320,7 +320,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_call_is_told_of_once_unless_it_was_given_up(
+    fn every_call_has_one_outcome_unless_it_was_cancelled(
         dialect in select(DIALECTS),
         revision in select(&Revision::ALL[..]),
         opened in any::<bool>(),
@@ -371,7 +371,7 @@ proptest! {
     }
 
     #[test]
-    fn a_server_of_ours_answers_each_operation_once(
+    fn our_server_answers_each_operation_once(
         revision in select(&Revision::ALL[..]), dialect in select(DIALECTS),
         operations in vec(operation(), 1..8),
     ) {

@@ -87,7 +87,7 @@ fn a_tool_answers_in_every_revision_and_its_arguments_arrive_as_they_were_writte
 }
 
 #[test]
-fn what_is_beyond_the_protocol_goes_on_as_it_was_written() {
+fn extra_members_are_relayed_verbatim() {
     let (params, meta) =
         (r#"{"x-own":{"b":1e400,"a":1}}"#, r#"{"traceparent":"00-1","a.b/c":[ ]}"#);
     for revision in Revision::ALL {

@@ -134,7 +134,7 @@ fn blocks_of_unknown_kinds_are_lowered_and_others_stay() {
 }
 
 #[test]
-fn a_failure_is_an_error_for_those_who_know_no_other() {
+fn a_tool_failure_is_an_error_for_dialects_without_tool_errors() {
     let result = r#""result":{"content":[{"type":"text","text":"no"},{"type":"text","text":"go"}],"isError":true}"#;
     let outcome = outcome_of("spec", Revision::V2025_11_25, tool("t"), result);
     let told = response_for("bb-mcp-server", Revision::V2024_11_05, tool("t"), outcome);
@@ -143,7 +143,7 @@ fn a_failure_is_an_error_for_those_who_know_no_other() {
 }
 
 #[test]
-fn an_error_of_a_dialect_is_a_result_for_those_who_know_results() {
+fn an_error_of_a_dialect_is_a_result_for_clients_with_tool_errors() {
     let error = r#""error":{"code":-32001,"message":"Tool execution failed","data":{"tool":"t","error":"no disk"}}"#;
     let outcome = outcome_of("bb-mcp-server", Revision::V2024_11_05, tool("t"), error);
     let told = response_for("spec", Revision::V2026_07_28, tool("t"), outcome);
@@ -152,7 +152,7 @@ fn an_error_of_a_dialect_is_a_result_for_those_who_know_results() {
 }
 
 #[test]
-fn codes_that_would_be_misunderstood_are_told_as_data() {
+fn ambiguous_codes_are_moved_to_the_data() {
     let code = |source, target, code: i64| {
         let error = format!(r#""error":{{"code":{code},"message":"m","data":[1.0]}}"#);
         let outcome = outcome_of("spec", source, tool("t"), &error);
@@ -178,7 +178,7 @@ fn codes_that_would_be_misunderstood_are_told_as_data() {
 }
 
 #[test]
-fn an_error_that_asks_for_a_visit_is_a_question() {
+fn an_error_with_url_elicitations_is_an_input_request() {
     let error = r#""error":{"code":-32042,"message":"visit","data":{"elicitations":[
         {"mode":"url","message":"Log in","url":"https://a.example","elicitationId":"e1"}]}}"#;
     let outcome = outcome_of("spec", Revision::V2025_11_25, tool("t"), error);
@@ -260,7 +260,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_the_scan_saw_of_a_result_changes_nothing_but_the_time_it_takes(
+    fn the_scan_of_a_result_changes_only_the_time(
         source in select(&ALL[..]),
         target in select(&ALL[..]),
         kind in 0..3_usize,
@@ -285,7 +285,7 @@ proptest! {
 }
 
 #[test]
-fn a_payload_is_relayed_whole_in_every_pair_of_revisions() {
+fn a_payload_is_relayed_completely_in_every_pair_of_revisions() {
     let text = r#"[{"type":"text","text":"a\u0062"}]"#;
     for source in ALL {
         for target in ALL {

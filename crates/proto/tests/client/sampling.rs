@@ -83,7 +83,7 @@ fn a_model_answers_with_one_block_where_there_is_only_one() {
 }
 
 #[test]
-fn tools_are_only_asked_of_a_model_whose_client_says_that_it_knows_them() {
+fn tools_are_offered_only_to_a_model_whose_client_supports_them() {
     let tools = json!({"messages": [], "maxTokens": 9, "tools": [{"name": "t"}]});
     let rows = [
         (Revision::V2025_11_25, r#"{"sampling":{"tools":{}}}"#, true),

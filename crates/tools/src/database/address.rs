@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_servers_are_told_apart() {
+    fn files_and_servers_are_distinguished() {
         for text in ["sqlite:shop.db", "sqlite://shop.db"] {
             assert_eq!(parse(text), Ok(DatabaseAddress::Sqlite("/data/shop.db".into())));
         }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_this_machine_is_encrypted_unless_the_address_says_otherwise() {
+    fn remote_connections_are_encrypted_unless_the_address_disables_it() {
         for (text, expected) in [
             ("localhost/shop", TlsMode::None),
             ("[::1]/shop", TlsMode::None),

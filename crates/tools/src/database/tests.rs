@@ -128,7 +128,7 @@ async fn rows_bytes_and_time_have_limits() {
 }
 
 #[tokio::test]
-async fn a_query_that_nobody_waits_for_gives_its_place_back() {
+async fn an_abandoned_query_frees_its_connection() {
     let (_folder, file) = shop();
     let one = open(
         &file,
@@ -146,7 +146,7 @@ async fn a_query_that_nobody_waits_for_gives_its_place_back() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_not_made_and_found_once_it_is() {
+async fn a_missing_file_is_not_created_and_is_found_once_it_exists() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("late.sqlite3");
     let database = open(&file, DatabaseLimits::default());
@@ -163,7 +163,7 @@ async fn a_file_that_is_not_there_is_not_made_and_found_once_it_is() {
 }
 
 #[tokio::test]
-async fn tables_are_told_with_their_columns_and_page_by_page() {
+async fn tables_are_listed_with_their_columns_in_pages() {
     let (_folder, file) = shop();
     let database = open(&file, DatabaseLimits { max_rows: 2, ..DatabaseLimits::default() });
     let page = database.table("products", 1).await.unwrap().unwrap().to_json("products", 1, "next");

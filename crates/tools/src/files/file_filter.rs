@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_left_out_with_all_that_is_in_it() {
+    fn an_excluded_folder_is_excluded_with_its_content() {
         let rules = FileFilter {
             include: patterns(&["*.md"]),
             exclude: patterns(&["drafts", "secret*"]),

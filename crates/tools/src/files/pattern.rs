@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_something_elsewhere_is_refused() {
+    fn unsupported_pattern_syntax_is_refused() {
         for wrong in ["", "a/../b", "..", "a//b", "{a,b}", "[ab]", "!a", "a\\b", "a**", "a\nb"] {
             assert!(Pattern::new(wrong).is_err(), "{wrong}");
         }

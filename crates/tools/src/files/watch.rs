@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn two_watch_the_same_folder_and_one_may_go() {
+    fn two_watchers_share_a_folder_and_one_may_stop() {
         let folder = tempfile::tempdir().unwrap();
         let ((first, first_told), (second, second_told)) =
             (watched(folder.path()), watched(folder.path()));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_elsewhere_is_nobodys_business() {
+    fn changes_outside_of_the_folder_are_ignored() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let ((_watch, told), (_other, other_told)) =
             (watched(folder.path()), watched(other.path()));

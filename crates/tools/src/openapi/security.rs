@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_way_in_is_taken_that_there_are_secrets_for() {
+    fn the_first_security_requirement_with_secrets_is_used() {
         let basic = SchemeSecret::Basic { user: "ann".into(), password: held() };
         let doors = doors(vec![
             ("key", SchemeSecret::Value(held())),

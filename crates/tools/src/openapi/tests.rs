@@ -174,7 +174,7 @@ fn parameters_stand_where_the_document_says() {
 }
 
 #[test]
-fn schemas_stand_alone() {
+fn schemas_are_self_contained() {
     let api = changed(PETS, all_methods).unwrap();
     let list = schema(&api, "list_pets");
     assert_eq!(
@@ -205,7 +205,7 @@ fn schemas_stand_alone() {
 }
 
 #[test]
-fn bodies_are_written_as_their_media_types_say() {
+fn bodies_are_encoded_by_their_media_types() {
     let api = changed(PETS, |settings| {
         all_methods(settings);
         signed_in(settings);
@@ -322,7 +322,7 @@ fn annotations_follow_the_method() {
 }
 
 #[test]
-fn secrets_go_where_the_schemes_say_and_are_not_asked_of_callers() {
+fn secrets_are_sent_as_the_schemes_define_and_are_not_arguments() {
     let security = |settings: &mut ApiSettings| {
         settings.security = vec![
             ("token".to_owned(), SchemeSecret::Bearer(held("hunter2000"))),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_a_failure() {
+    fn a_result_that_is_not_a_number_is_a_failure() {
         for (expression, expected) in [
             ("1/0", "division by zero"),
             ("0/0", "division by zero"),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_shown_with_its_place() {
+    fn a_syntax_error_is_shown_with_its_position() {
         for (expression, expected) in [
             ("1 + * 2", "unexpected `*` at character 5"),
             ("é + 1", "unexpected `é` at character 1"),

@@ -174,7 +174,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn values_are_brought_or_hold_anyway() {
+    fn values_are_arguments_or_defaults() {
         let count =
             RecipeArgument { default: Some(json!(3)), ..argument("count", ArgumentType::Integer) };
         let arguments = [count, argument("path", ArgumentType::String)];
@@ -198,7 +198,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_schema_takes_nothing_else() {
+    fn the_schema_accepts_nothing_else() {
         let path = RecipeArgument { required: true, ..argument("path", ArgumentType::String) };
         let schema: Value = arguments_schema(&[path]).decode().unwrap();
         assert_eq!(schema["additionalProperties"], json!(false));

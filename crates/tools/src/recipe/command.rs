@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_looked_up_and_a_path_is_taken() {
+    fn a_name_is_looked_up_and_a_path_is_used() {
         let folders = [PathBuf::from("relative"), PathBuf::from("/nowhere"), PathBuf::from("/bin")];
         assert_eq!(find_program(Path::new("sh"), &folders), Some("/bin/sh".into()));
         assert_eq!(find_program(Path::new("/bin/sh"), &[]), Some("/bin/sh".into()));

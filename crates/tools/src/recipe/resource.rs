@@ -311,7 +311,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_in_place_of_the_file_is_not_followed() {
+    fn a_link_instead_of_the_file_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let (secret, link) = (folder.path().join("secret"), folder.path().join("a.txt"));
         std::fs::write(&secret, "s").unwrap();
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told() {
+    fn impossible_settings_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let nowhere = recipe("a://b", ResourceBody::File(folder.path().join("nowhere.md")));
         assert!(nowhere.file_errors()[0].to_string().contains("nowhere.md: cannot read the file"));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_not_shown_and_is_found_in_what_is() {
+    fn a_secret_is_not_printed_and_is_found_in_output() {
         let secret = Secret("hunter2000".into());
         assert_eq!(format!("{:?}", SecretSource::Inline(secret.clone())), "Inline(Secret(…))");
         let said = redact("token hunter2000 is wrong", &[secret, Secret("is".into())]);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_anew_without_its_line_end() {
+    fn a_file_is_read_each_time_without_its_line_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let held = SecretSource::File(path.clone());

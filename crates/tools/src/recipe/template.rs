@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_placeholder_is_refused() {
+    fn an_invalid_placeholder_is_refused() {
         for text in ["{", "}", "{}", "{a b}", "{1}", "a } b", "{$x}", "{-x}", "{a{b}}"] {
             assert!(Template::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn what_stands_around_is_not_shown() {
+    fn the_surrounding_text_is_not_shown() {
         let shown = format!("{:?}", Template::parse("Bearer hunter2 {a}").unwrap());
         assert_eq!(shown, "Template(…{a})");
     }

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_become_what_was_asked_for_or_a_failure() {
+    fn bytes_become_the_requested_content_or_a_failure() {
         let text = to_tool_result(&ResultFormat::Text, b"a\n".to_vec(), None).unwrap();
         assert_eq!(text, ToolResult::text("a\n"));
         assert!(to_tool_result(&ResultFormat::Text, vec![0xff], None).is_err());

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_place_in_the_file_counts() {
+    fn the_first_position_in_the_file_counts() {
         let stack =
             "    at parse (native)\n    at request (guard.js:12:9)\n    at x (guard.js:1:2)\n";
         assert_eq!(location_in_stack(stack, "guard.js"), (Some(12), Some(9)));

@@ -34,7 +34,7 @@ fn small() -> ScriptLimits {
 }
 
 #[test]
-fn a_function_takes_and_returns_json() {
+fn a_function_accepts_and_returns_json() {
     let doubled =
         tool("function tool({ a }) { return { a: a * 2, s: `ä\u{1f980}` }; }", r#"{"a":21}"#);
     assert_eq!(doubled.unwrap().unwrap(), "{\"a\":42,\"s\":\"ä\u{1f980}\"}");
@@ -43,7 +43,7 @@ fn a_function_takes_and_returns_json() {
 }
 
 #[test]
-fn what_is_thrown_has_a_place() {
+fn an_exception_has_a_position() {
     let thrown = tool("// one\nfunction tool() {\n  return missing.a;\n}", "{}").unwrap_err();
     assert_eq!((thrown.name.as_str(), thrown.line), ("ReferenceError", Some(3)));
     assert!(!thrown.is_deliberate());
@@ -80,7 +80,7 @@ fn there_is_nothing_but_the_language() {
 }
 
 #[test]
-fn limits_end_what_would_not_end() {
+fn limits_end_endless_scripts() {
     let computes = limited("function tool() { try { for (;;); } catch { return 1; } }", small());
     let thrown = computes.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
     assert!(thrown.to_string().contains("more than 50 ms"), "{thrown}");
@@ -101,7 +101,7 @@ fn limits_end_what_would_not_end() {
 }
 
 #[tokio::test]
-async fn a_call_is_passed_on_and_goes_on_with_the_answer() {
+async fn a_call_is_forwarded_and_continues_with_the_response() {
     let around = script(
         "async function request(call, next) {
             const first = await next({ ...call, n: 1 });
@@ -137,7 +137,7 @@ async fn calls_share_nothing_and_wait_without_a_thread() {
 }
 
 #[tokio::test]
-async fn a_script_that_nobody_waits_for_ends_and_makes_room() {
+async fn an_abandoned_script_ends_and_frees_its_slot() {
     let spinning = Arc::new(limited(
         "async function request() { for (;;); }",
         ScriptLimits { cpu_time: Duration::from_secs(3600), ..small() },
@@ -153,7 +153,7 @@ async fn a_script_that_nobody_waits_for_ends_and_makes_room() {
 }
 
 #[tokio::test]
-async fn passing_on_is_bounded_and_waiting_for_nothing_is_told() {
+async fn forwarding_is_bounded_and_a_missing_await_is_reported() {
     let greedy = script(
         "async function request(call, next) { for (let i = 0; i < 101; i++) next(call); await null; return 1; }",
     );
@@ -170,7 +170,7 @@ async fn passing_on_is_bounded_and_waiting_for_nothing_is_told() {
 }
 
 #[test]
-fn what_an_item_leaves_behind_harms_no_other() {
+fn global_state_of_one_item_does_not_affect_another() {
     let stumbles = script(
         "let n = 0; function metadata() { if (n++ > 2) throw new Error('again'); return 1; }",
     );

@@ -77,7 +77,7 @@ fn a_wrong_skill_is_told_and_the_others_are_served() {
 }
 
 #[test]
-fn a_wrong_skill_inside_of_another_is_still_a_part_of_it() {
+fn an_invalid_skill_inside_of_another_is_still_a_part_of_it() {
     let outer = front("outer");
     let folder = folder(&[("outer/SKILL.md", &outer), ("outer/inner/SKILL.md", "no front matter")]);
     let loaded = load(folder.path()).unwrap();
@@ -123,7 +123,7 @@ fn a_link_is_followed_inside_of_the_folder_and_refused_outside() {
 }
 
 #[test]
-fn what_is_no_file_is_never_opened() {
+fn only_regular_files_are_opened() {
     let text = front("pipe");
     let folder = folder(&[("pipe/SKILL.md", &text)]);
     // Opening a pipe for reading waits for a writer: the test would not end.

@@ -77,7 +77,7 @@ async fn content_comes_in_every_kind() {
 }
 
 #[tokio::test]
-async fn progress_is_told_three_times() {
+async fn progress_is_sent_three_times() {
     let mut client = session().await;
     let params = json!({
         "name": "test_tool_with_progress", "arguments": {}, "_meta": {"progressToken": "progress-test-1"},
@@ -105,7 +105,7 @@ async fn logs_reach_a_session_that_set_a_level() {
 }
 
 #[tokio::test]
-async fn logs_reach_a_modern_request_only_if_it_asks() {
+async fn log_messages_reach_a_stateless_request_only_with_a_level() {
     let mut client = modern(json!({}));
     client.text("test_logging_tool", json!({})).await;
     assert!(client.notifications.is_empty());
@@ -116,7 +116,7 @@ async fn logs_reach_a_modern_request_only_if_it_asks() {
 }
 
 #[tokio::test]
-async fn a_session_is_asked_in_the_middle_of_a_call() {
+async fn a_session_gets_an_input_request_during_a_call() {
     let mut client = session().await;
     client.input_responses.push(("sampling/createMessage", sampling_response("Paris")));
     let text = client.text("test_sampling", json!({"prompt": "Capital of France?"})).await;
@@ -165,7 +165,7 @@ async fn forms_carry_defaults_and_every_kind_of_choice() {
 }
 
 #[tokio::test]
-async fn a_person_is_sent_to_a_page() {
+async fn a_url_elicitation_is_sent() {
     let mut client = session().await;
     client.input_responses.push(("elicitation/create", json!({"action": "accept"})));
     let text = client.text("test_elicitation_url", json!({})).await;
@@ -252,7 +252,7 @@ async fn a_tampered_state_is_refused() {
 }
 
 #[tokio::test]
-async fn a_modern_client_goes_through_two_rounds() {
+async fn a_stateless_client_goes_through_two_rounds() {
     let mut client = modern(all_capabilities());
     let tool = "test_input_required_result_multi_round";
     let first = client.call(tool, json!({})).await;
@@ -278,7 +278,7 @@ async fn a_modern_client_goes_through_two_rounds() {
 }
 
 #[tokio::test]
-async fn wrong_answers_are_asked_for_again_or_refused() {
+async fn invalid_input_responses_are_requested_again_or_refused() {
     let mut client = modern(all_capabilities());
     let tool = "test_input_required_result_elicitation";
     let wrong = retry_with_responses(
@@ -299,7 +299,7 @@ async fn wrong_answers_are_asked_for_again_or_refused() {
 }
 
 #[tokio::test]
-async fn only_what_a_client_can_do_is_asked_of_it() {
+async fn input_is_requested_only_for_declared_capabilities() {
     let mut client = modern(json!({"sampling": {}}));
     let asked = client.call("test_input_required_result_capabilities", json!({})).await;
     let requests = asked["inputRequests"].as_object().unwrap();
@@ -314,7 +314,7 @@ async fn only_what_a_client_can_do_is_asked_of_it() {
 }
 
 #[tokio::test]
-async fn a_prompt_may_ask_first() {
+async fn a_prompt_may_request_input_first() {
     let mut client = modern(all_capabilities());
     let name = "test_input_required_result_prompt";
     let asked = client.request("prompts/get", json!({"name": name})).await;
@@ -421,7 +421,7 @@ async fn a_schema_reaches_the_client_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn data_comes_with_its_schema() {
+async fn structured_content_has_a_schema() {
     let mut client = modern(json!({}));
     let one = client.call("test_structured", json!({})).await;
     assert_eq!(one["structuredContent"], json!({"city": "Berlin", "temperature": 21.5}));
@@ -440,7 +440,7 @@ async fn data_comes_with_its_schema() {
 }
 
 #[tokio::test]
-async fn a_panic_is_answered_and_the_server_goes_on() {
+async fn a_panic_is_an_error_and_the_server_continues() {
     let mut client = session().await;
     let broken = client.request("tools/call", json!({"name": "test_panic", "arguments": {}})).await;
     assert_eq!(broken["error"]["code"], -32603, "{broken}");

@@ -35,14 +35,14 @@ async fn hello_wants_a_name_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn echo_returns_what_it_hears() {
+async fn echo_returns_its_message() {
     let mut client = client(&["echo"]).await;
     let message = "line\n\"quoted\" \u{1f980}";
     assert_eq!(client.text("echo", json!({"message": message})).await, message);
 }
 
 #[tokio::test]
-async fn calculate_calculates_and_tells_what_is_wrong() {
+async fn calculate_calculates_and_reports_errors() {
     let mut client = client(&["calculate"]).await;
     assert_eq!(client.text("calculate", json!({"expression": "1 + 2"})).await, "3");
     assert_eq!(client.failure("calculate", json!({"expression": "1/0"})).await, "division by zero");

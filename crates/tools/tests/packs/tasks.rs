@@ -31,7 +31,7 @@ async fn create_task(client: &mut PackClient, description: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_task_is_shown_as_it_was_written_down_in_the_beginning() {
+async fn a_created_task_is_returned_unchanged() {
     let place = TaskDirectory::new();
     let mut client = place.client().await;
     let text = client.text("create_task", json!({"description": "Fix parser bug"})).await;
@@ -66,7 +66,7 @@ async fn descriptions_are_neither_empty_nor_endless() {
 }
 
 #[tokio::test]
-async fn an_update_changes_what_is_given_and_wants_something_to_change() {
+async fn an_update_changes_the_given_members_and_requires_at_least_one() {
     let place = TaskDirectory::new();
     let mut client = place.client().await;
     let id = create_task(&mut client, "one").await;
@@ -129,7 +129,7 @@ async fn the_list_can_be_of_one_status() {
 }
 
 #[tokio::test]
-async fn a_wait_sees_what_another_server_does() {
+async fn a_wait_sees_changes_of_another_server() {
     let place = TaskDirectory::new();
     let (mut client, mut other) = (place.client().await, place.client().await);
     let id = create_task(&mut client, "shared").await;
@@ -145,7 +145,7 @@ async fn a_wait_sees_what_another_server_does() {
 }
 
 #[tokio::test]
-async fn a_wait_sees_what_the_same_server_does() {
+async fn a_wait_sees_changes_of_the_same_server() {
     let place = TaskDirectory::new();
     let mut client = place.client().await;
     let id = create_task(&mut client, "mine").await;
@@ -235,7 +235,7 @@ async fn a_task_is_a_resource_that_can_be_read_completed_and_watched() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_told_to_the_caller() {
+async fn a_file_that_is_not_a_database_is_reported_to_the_caller() {
     let place = TaskDirectory::new();
     let data = place.directory.path().join("data");
     std::fs::create_dir(&data).unwrap();
@@ -248,7 +248,7 @@ async fn a_file_that_is_no_database_is_told_to_the_caller() {
 }
 
 #[tokio::test]
-async fn hints_say_what_is_safe() {
+async fn hints_describe_safety() {
     let place = TaskDirectory::new();
     let mut client = place.client().await;
     let listed = client.request("tools/list", json!({})).await;

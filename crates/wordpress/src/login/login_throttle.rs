@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_guesses_waits_and_others_do_not() {
+    async fn a_guessing_caller_waits_and_others_do_not() {
         let strikes = LoginThrottle::default();
         let (guesser, sibling): (IpAddr, IpAddr) =
             ("2001:db8::1".parse().unwrap(), "2001:db8::ffff".parse().unwrap());

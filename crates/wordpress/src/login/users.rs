@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_site_said_is_asked_again_after_a_moment() {
+    async fn a_verified_user_is_checked_again_after_some_seconds() {
         let (visitors, somebody) = (UserCache::default(), visitor("word"));
         let welcome = (Instant::now(), UserLookup::Admitted(Arc::clone(&somebody)));
         let cell = || visitors.cell(&somebody.credentials);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_was_let_in_guesses_nothing_until_the_site_refuses() {
+    async fn a_verified_user_is_not_throttled_until_the_site_refuses() {
         let (visitors, somebody) = (UserCache::default(), visitor("word"));
         assert!(!visitors.has_recent_lookup(&somebody.credentials));
         visitors.admit(&somebody);

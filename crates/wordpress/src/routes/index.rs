@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_allowed_and_never_what_is_denied() {
+    fn only_allowed_and_no_denied_routes_are_used() {
         let endpoint = json!([{"methods": ["GET"], "args": {}}, {"methods": ["POST"], "args": []}]);
         let index = json!({"routes": {
             "/wp/v2": {"endpoints": endpoint}, "/wp/v2/posts": {"endpoints": endpoint},

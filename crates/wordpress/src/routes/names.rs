@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_is_called_by_what_is_done_to_it() {
+    fn a_route_is_named_after_its_operation() {
         let all = [
             (RouteAction::Read, "wp/v2/posts", "wp_list_posts"),
             (RouteAction::Read, "wp/v2/posts/:id", "wp_get_post"),

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_wordpress_writes_becomes_what_json_schema_reads() {
+    fn wordpress_schemas_become_json_schemas() {
         let args = json!({
             "context": {"type": "string", "default": "view", "enum": ["view", "edit"]},
             "page": {"type": "integer", "default": 1, "minimum": 1, "required": false},

@@ -46,7 +46,7 @@ async fn a_write_that_the_platform_would_lose_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_write_that_is_not_found_afterwards_is_no_success() {
+async fn a_write_that_cannot_be_read_back_is_not_a_success() {
     let site = ScriptedSite::early(|request| match request.line.split(' ').next() {
         Some("POST") => Some(ok(json!({"id": 7, "title": "A"}))),
         Some("PUT") => Some(ok(json!({"id": 8, "title": "B"}))),
@@ -89,7 +89,7 @@ async fn a_write_that_cannot_be_checked_says_so() {
 }
 
 #[tokio::test]
-async fn nobody_deletes_the_own_account_by_a_route() {
+async fn a_route_never_deletes_the_callers_own_account() {
     let site = ScriptedSite::early(|_| Some(ok(json!({"deleted": true}))));
     for (route, arguments) in [("wp/v2/users/:id", json!({"id": 1})), ("wp/v2/users/me", json!({}))]
     {

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_is_compared_with_what_is_stored() {
+    fn sent_values_are_compared_with_stored_ones() {
         let sent = json!({"title": "A & b", "status": "publish", "tags": [2, 1], "password": "x", "meta": {}});
         let sent = sent.as_object().unwrap();
         let stored =

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_found_with_permalinks_and_without() {
+    fn routes_work_with_and_without_permalinks() {
         let address = SiteAddress::parse("http://[::1]:80/blog").unwrap();
         assert!(address.is_loopback() && !address.is_encrypted());
         let query = [("search".to_owned(), "a&b=ü".to_owned())];

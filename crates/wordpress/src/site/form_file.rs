@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_has_its_fields_and_its_file_between_boundaries_that_nobody_foresees() {
+    fn a_form_has_its_fields_and_its_file_between_unpredictable_boundaries() {
         let fields = vec![("action", "x")];
         let bytes = b"a\r\nb".to_vec();
         let file = FormFile { name: "a.png".to_owned(), media_type: "image/png", bytes, fields };

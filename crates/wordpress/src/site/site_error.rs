@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_without_markup_and_with_its_parameters() {
+    fn an_error_is_reported_without_markup_and_with_its_parameters() {
         let body = json!({"code": "rest_invalid_param", "message": "Invalid parameter(s): per_page",
             "data": {"status": 400, "params": {"per_page": "per_page must be between 1 and 100"}}});
         let told = SiteError::Refused(WordPressError::read(400, &body).unwrap()).to_message(false);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_write_without_an_answer_nobody_knows() {
+    fn the_effect_of_a_write_without_a_response_is_unknown() {
         let late = SiteError::TimedOut(Duration::from_secs(30));
         assert_eq!(late.to_message(false), "could not reach WordPress: timed out after 30 s");
         let is_doubted = |trouble: SiteError| {

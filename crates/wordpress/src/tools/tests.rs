@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn every_tool_has_a_name_of_its_own_and_a_schema_that_holds() {
+fn every_tool_has_a_unique_name_and_a_valid_schema() {
     let mut names = BTreeSet::new();
     for spec in SETS.iter().flat_map(|(set, _)| specs_of_set(set)) {
         assert!(spec.name.starts_with("buddyboss_") && spec.name.len() <= 48, "{}", spec.name);

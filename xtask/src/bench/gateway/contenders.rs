@@ -312,7 +312,7 @@ mod tests {
     };
 
     #[test]
-    fn creole_is_compared_on_every_way_and_a_peer_where_it_can_go() {
+    fn creole_is_measured_on_every_route_and_a_peer_on_its_own() {
         let taken = |name| {
             let contender = Contender { name, program: PathBuf::from("p") };
             LANES.iter().filter(|lane| contender.takes(lane)).count()

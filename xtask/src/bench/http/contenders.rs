@@ -150,7 +150,7 @@ mod tests {
     use super::{CREOLE, Contender, RMCP_JSON, Server};
 
     #[test]
-    fn a_server_is_measured_at_what_it_has() {
+    fn a_server_is_measured_with_its_own_features() {
         let server = Server::new(Path::new("a"), &["json"]);
         let peer = Contender { lister: Some(server.clone()), ..Contender::new(RMCP_JSON, server) };
         let arguments = |measure| peer.server(Era::Modern, measure).map(|it| it.arguments);

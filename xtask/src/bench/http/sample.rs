@@ -157,7 +157,7 @@ mod tests {
     use super::{Figures, HttpMeasurements, Measure, words};
 
     #[test]
-    fn the_driver_is_asked_for_what_is_measured() {
+    fn the_driver_gets_the_measured_scenario() {
         let plan = HttpBenchPlan::of(&Options { quick: true, ..Options::default() });
         let said = |measure| words(&plan, "0", Era::Legacy, measure).join(" ");
         assert_eq!(said(Measure::OneConnection), "http legacy echo 1 0 50 250 0");

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_may_not_grow_with_what_surrounds_it() {
+    fn a_call_may_not_grow_with_the_number_of_tools() {
         let mut measurements = HttpMeasurements::default();
         measurements.add(CREOLE, Era::Modern, Measure::FewTools, figures(100));
         measurements.add(CREOLE, Era::Modern, Measure::ManyTools, figures(120));

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_does_not_offer_is_absent() {
+    fn a_feature_that_the_server_lacks_is_absent() {
         let rules = Rules::CANONICAL;
         for feature in &FEATURES[6..] {
             let verdict = feature.verdict(rules, rules, &ServerCapabilities::default());

@@ -137,7 +137,7 @@ mod tests {
     use super::each_an_error;
 
     #[test]
-    fn each_problem_is_an_error_and_its_further_lines_are_none() {
+    fn each_problem_is_one_error_with_its_detail_lines() {
         let lines = ["`a` is missing", "  its last lines", "`b` is missing"].map(str::to_owned);
         assert_eq!(
             each_an_error(&lines),

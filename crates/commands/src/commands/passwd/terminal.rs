@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_is_read_and_not_shown() {
+    fn a_typed_password_is_read_and_not_shown() {
         let (read, shown) = typed(b"correct horse\n");
         assert_eq!(read.as_deref(), Some(&b"correct horse"[..]));
         assert!(!shown.contains("horse"), "{shown:?}");

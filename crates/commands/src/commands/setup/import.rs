@@ -224,7 +224,7 @@ headers = { "X-Api-Key" = "${FAR_X_API_KEY}" }
     }
 
     #[test]
-    fn servers_and_what_they_are_given_keep_the_order_of_the_file() {
+    fn servers_and_their_settings_keep_the_order_of_the_file() {
         let (tables, notes) = imported(
             r#"{"mcpServers": {
                 "zebra": {"command": "z", "env": {"ZOO": "1", "APE": "2"}, "zap": 1, "ant": 2},
@@ -244,7 +244,7 @@ headers = { "X-Zoo" = "1", "X-Ape" = "2" }
     }
 
     #[test]
-    fn what_is_no_configuration_is_refused() {
+    fn a_file_without_a_configuration_is_refused() {
         let file = Path::new("x.json");
         assert!(parse(file, "{").is_err());
         assert!(parse(file, &"[".repeat(100_000)).unwrap_err().to_string().contains("deeper"));

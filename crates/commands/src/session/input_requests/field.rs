@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_are_numbered_and_found_by_number_or_name() {
+    fn choices_are_numbered_and_accepted_by_number_or_name() {
         let schema = json!({"type": "string", "enum": ["r", "g"], "enumNames": ["Red", "Green"]});
         let field = FormField::new("colour", &schema, true);
         let expected = "  colour\n    1  Red\n    2  Green\n    its number, required: ";
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_is_told_by_its_title() {
+    fn a_default_is_shown_by_its_title() {
         let items = json!({"anyOf": [{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]});
         let schema = json!({"type": "array", "items": items, "default": ["a", "b"]});
         let prompt = FormField::new("letters", &schema, false).prompt();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_default() {
+    fn an_omitted_field_has_its_default() {
         let schema =
             json!({"type": "boolean", "default": true, "title": "Sure", "description": "Really?"});
         let field = FormField::new("sure", &schema, true);

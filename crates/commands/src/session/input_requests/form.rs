@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_asked_in_the_order_of_the_form() {
+    fn fields_are_prompted_in_the_order_of_the_form() {
         let schema =
             Raw::parse(r#"{"properties":{"zoo":{"type":"integer"},"ape":{"type":"string"}}}"#);
         let answer = ask(&schema.unwrap(), &mut "5\nfive\n".as_bytes());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_that_is_none_is_asked_again() {
+    fn an_invalid_date_is_prompted_again() {
         let schema = json!({"properties": {"day": {"type": "string", "format": "date"}}});
         let answer = fill(&schema, "notadate\n2026-02-30\n2026-02-28\n");
         assert_eq!(answer, accepted(json!({"day": "2026-02-28"})));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_asked_one_by_one_until_they_fit() {
+    fn fields_are_prompted_one_by_one_until_they_are_valid() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_not_asked_for_ever() {
+    fn invalid_input_ends_the_prompt_after_some_tries() {
         let schema = json!({"properties": {"n": {"type": "number"}}});
         assert_eq!(fill(&schema, &"x\n".repeat(50)), FormAnswer::Cancel);
     }

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_takes_its_own_and_refuses_the_rest() {
+    fn each_format_accepts_its_own_values_only() {
         let rows: [(&str, &[&str], &[&str]); 4] = [
             (
                 "date",

@@ -20,7 +20,7 @@ fn layer(table: &str) -> LayerPlan {
 }
 
 #[test]
-fn layers_stand_in_the_order_in_which_they_were_written() {
+fn layers_keep_the_order_of_the_file() {
     let layers = chain(
         "[[server.chain]]\nkind = \"timeout\"\nseconds = 5\n\
          [[server.chain]]\nkind = \"pin\"\nfile = \"pins.json\"\n\
@@ -40,7 +40,7 @@ fn layers_stand_in_the_order_in_which_they_were_written() {
 }
 
 #[test]
-fn what_is_written_is_what_a_layer_does() {
+fn the_settings_of_a_layer_take_effect() {
     let filter =
         layer("kind = \"filter\"\nkinds = [\"prompts\"]\nallow = [\"a*\"]\ndeny = [\"ab\"]");
     let expected = FilterSettings {
@@ -82,7 +82,7 @@ fn what_is_written_is_what_a_layer_does() {
 }
 
 #[test]
-fn each_refusal_of_a_layer_names_the_place_and_what_is_wrong_there() {
+fn each_error_of_a_layer_names_its_position_and_problem() {
     let cases = [
         ("seconds = 1", "2:1 `kind` is missing"),
         ("kind = 1", "3:8 expected a string in quotes"),

@@ -64,7 +64,7 @@ fn a_script_without_the_function_that_is_called_is_refused() {
 }
 
 #[test]
-fn tools_share_a_database_and_servers_choose_whose_tables_they_have() {
+fn tools_share_a_database_and_servers_select_the_tables() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"
         [[servers]]

@@ -76,7 +76,7 @@ fn each_of_several_servers_chooses_its_files() {
 }
 
 #[test]
-fn what_is_wrong_is_shown_at_its_place() {
+fn each_error_is_shown_with_its_position() {
     let place = folder();
     for (text, said, at) in [
         ("[folders.docs]\npath = \"dosc\"", "dosc` does not exist", "creole.toml:3:8"),

@@ -94,7 +94,7 @@ fn certificates_are_found_beside_the_file_that_names_them() {
 }
 
 #[test]
-fn an_address_is_written_as_people_write_it() {
+fn an_address_may_be_written_in_short_forms() {
     for (text, expected) in [
         ("127.0.0.1:8080", Some("127.0.0.1:8080")),
         ("localhost:0", Some("127.0.0.1:0")),
@@ -117,7 +117,7 @@ fn an_address_is_written_as_people_write_it() {
 }
 
 #[test]
-fn each_refusal_of_http_names_the_place_and_what_is_wrong_there() {
+fn each_error_of_http_names_its_position_and_problem() {
     let cases = [
         ("listen = \":8080\"", "3:10 invalid listen address `:8080`"),
         ("listen = 8080", "3:10 expected a string, found the number `8080`"),

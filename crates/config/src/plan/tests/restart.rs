@@ -9,7 +9,7 @@ fn between(old: &str, new: &str, told: ClientScope) -> Option<&'static str> {
 }
 
 #[test]
-fn what_everything_depends_on_needs_a_restart() {
+fn process_wide_settings_need_a_restart() {
     let old = "[server]\nname = \"a\"";
     for (new, what) in [
         ("[server]\nname = \"a\"\ndialect = \"bossman\"", "`dialect`"),
@@ -22,7 +22,7 @@ fn what_everything_depends_on_needs_a_restart() {
 }
 
 #[test]
-fn what_one_client_was_told_is_told_to_others_anew() {
+fn changed_definitions_are_announced_to_clients_again() {
     let old = "[server]\nname = \"a\"";
     for (new, what) in [
         ("[server]\nname = \"b\"", "`name`"),
@@ -36,7 +36,7 @@ fn what_one_client_was_told_is_told_to_others_anew() {
 }
 
 #[test]
-fn everything_else_is_taken_over() {
+fn all_other_settings_are_reloaded() {
     let old = "[server]\nname = \"a\"\npacks = [\"echo\"]";
     let new = "[server]\nname = \"a\"\npacks = [\"hello\"]\ninstructions = \"Ask.\"\npage_size = 3\n\
                [upstreams.far]\nurl = \"http://127.0.0.1:1/mcp\"\n\

@@ -45,13 +45,13 @@ fn each_server_is_a_plan_of_its_own() {
 }
 
 #[test]
-fn one_of_several_without_a_path_is_found_by_its_name() {
+fn one_of_several_servers_without_a_path_is_selected_by_name() {
     let plan = plan("[[servers]]\nname = \"a\"\n[[servers]]\nname = \"b\"\n");
     assert_eq!(plan.split()[1].server.path.as_deref(), Some("/b/mcp"));
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_where_it_stands() {
+fn contradictions_are_refused_with_their_position() {
     let both = "[server]\nname = \"a\"\n[[servers]]\nname = \"b\"\n";
     assert!(error(both).contains("both `[server]` and `[[servers]]` are present"));
     let same = "[[servers]]\nname = \"a\"\n[[servers]]\nname = \"a\"\n";

@@ -11,7 +11,7 @@ fn upstream(table: &str) -> UpstreamPlan {
 }
 
 #[test]
-fn a_program_is_started_with_what_it_is_given_and_the_rest_is_usual() {
+fn a_program_is_started_with_its_settings_and_defaults() {
     let files = upstream(
         "command = [\"npx\", \"-y\", \"server\"]\nenv = { A = \"${WHO}\" }\nenv_pass = [\"PATH\"]\ncwd = \"data\"",
     );
@@ -32,7 +32,7 @@ fn a_program_is_started_with_what_it_is_given_and_the_rest_is_usual() {
 }
 
 #[test]
-fn an_address_is_called_with_its_headers_which_are_not_shown() {
+fn a_url_is_called_with_its_headers_which_are_not_shown() {
     let remote = upstream(
         "url = \"https://example.com/mcp\"\nheaders = { Authorization = \"Bearer s3cret\" }\nprefix = \"gh_\"\nrevision = \"2026-07-28\"",
     );
@@ -47,7 +47,7 @@ fn an_address_is_called_with_its_headers_which_are_not_shown() {
 }
 
 #[test]
-fn a_token_comes_from_a_file_beside_the_configuration_or_from_a_program() {
+fn a_token_is_read_from_a_file_beside_the_configuration_or_from_a_program() {
     let token = |written: &str| match upstream(&format!("url = \"http://a\"\n{written}")).address {
         UpstreamAddress::Url { token, .. } => token,
         other => panic!("{other:?}"),
@@ -64,7 +64,7 @@ fn a_token_comes_from_a_file_beside_the_configuration_or_from_a_program() {
 }
 
 #[test]
-fn upstreams_stand_in_the_order_in_which_they_were_written_and_some_are_off() {
+fn upstreams_keep_the_order_of_the_file_and_some_are_disabled() {
     let text = "[server]\n[upstreams.b]\nurl = \"http://b\"\nprefix = \"\"\n[upstreams.off]\nurl = \
                 \"http://c\"\nenabled = false\n[upstreams.a]\ncommand = [\"a\"]\n[[upstreams.a.chain]]\nkind \
                 = \"retry\"";
@@ -76,7 +76,7 @@ fn upstreams_stand_in_the_order_in_which_they_were_written_and_some_are_off() {
 }
 
 #[test]
-fn each_refusal_of_an_upstream_names_the_place_and_what_is_wrong_there() {
+fn each_error_of_an_upstream_names_its_position_and_problem() {
     let cases = [
         ("", "2:12 the upstream has neither `command` nor `url`"),
         ("command = [\"a\"]\nurl = \"http://b\"", "4:7 the upstream has both `command` and `url`"),
@@ -154,7 +154,7 @@ fn each_refusal_of_an_upstream_names_the_place_and_what_is_wrong_there() {
 }
 
 #[test]
-fn a_password_in_an_address_is_not_shown() {
+fn a_password_in_a_url_is_not_shown() {
     let shown = refusal("[server]\n[upstreams.a]\nurl = \"http://u:s3cret@a\"").to_string();
     assert!(!shown.contains("s3cret"), "{shown}");
 }

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_on_the_path_or_at_its_place() {
+    fn a_program_is_resolved_in_the_path_or_by_its_path() {
         let path = OsString::from("/nowhere:/bin");
         for (program, folder, found) in [
             ("sh", "", true),

@@ -14,7 +14,7 @@ fn said(text: &str, kind: CredentialKind) -> String {
 }
 
 #[test]
-fn comments_blank_lines_and_spaces_are_no_fault() {
+fn comments_blank_lines_and_spaces_are_accepted() {
     let text = format!(
         "\u{feff}# Ours\r\n\r\n  alice : {HASH} : mcp , admin\r\nbob:{HASH}\n#x\ncarol:{HASH}:"
     );
@@ -27,7 +27,7 @@ fn comments_blank_lines_and_spaces_are_no_fault() {
 }
 
 #[test]
-fn each_mistake_is_told_with_its_line_and_without_what_stands_there() {
+fn each_error_is_reported_with_its_line_and_without_its_content() {
     let user =
         |line: &str| said(&format!("# one\n{}", line.replace("HASH", HASH)), CredentialKind::Users);
     let key =
@@ -60,7 +60,7 @@ fn each_mistake_is_told_with_its_line_and_without_what_stands_there() {
 }
 
 #[test]
-fn what_is_no_readable_file_is_refused() {
+fn an_unreadable_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let write = |name: &str, bytes: &[u8]| std::fs::write(path(name), bytes).unwrap();
@@ -80,7 +80,7 @@ fn what_is_no_readable_file_is_refused() {
 }
 
 #[test]
-fn changes_leave_the_other_lines_as_they_are() {
+fn changes_keep_the_other_lines() {
     let text = format!("# Ours\n\nalice:{HASH}:mcp\n# Bob is on leave.\nbob:{HASH}\ncarol:{HASH}");
     let mut file = CredentialText::parse(&text, CredentialKind::Users, Path::new("f")).unwrap();
     let other = HASH.replace("t=2", "t=3");
@@ -101,7 +101,7 @@ fn changes_leave_the_other_lines_as_they_are() {
 }
 
 #[test]
-fn what_is_written_is_what_is_read() {
+fn a_written_file_is_read_back() {
     let mut file = CredentialText::new(CredentialKind::Keys);
     let key = NewKey::random();
     let end = "2027-01-31T12:00:00+02:00".parse().unwrap();

@@ -87,7 +87,7 @@ async fn the_same_attempt_many_times_at_once_is_checked_once() {
 }
 
 #[tokio::test]
-async fn a_caller_who_hangs_up_leaves_the_check_to_the_next() {
+async fn a_caller_that_disconnects_leaves_the_check_to_the_next() {
     let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     stage.work.close(true);
@@ -141,7 +141,7 @@ async fn an_unknown_account_is_held_up_like_a_known_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_held_up_cannot_go_on_guessing_while_the_owner_is_at_work() {
+async fn a_throttled_caller_cannot_continue_guessing_while_the_owner_is_active() {
     let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let right = basic("alice", "sesame");
@@ -161,7 +161,7 @@ async fn who_is_held_up_cannot_go_on_guessing_while_the_owner_is_at_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_that_tries_many_accounts_is_held_up_but_not_who_is_at_work_there() {
+async fn an_address_that_tries_many_accounts_is_throttled_but_its_known_users_are_not() {
     let stage = AuthFixture::new();
     let authenticator = stage.with_users();
     let right = basic("alice", "sesame");
@@ -177,7 +177,7 @@ async fn an_address_that_tries_many_accounts_is_held_up_but_not_who_is_at_work_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn wrong_keys_are_slowed_down_and_a_right_one_never_is() {
+async fn wrong_keys_are_throttled_and_a_valid_one_never_is() {
     let stage = AuthFixture::new();
     let key = NewKey::random();
     let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];

@@ -41,7 +41,7 @@ impl Visit for FieldWriter<'_> {
 }
 
 #[tokio::test]
-async fn what_callers_send_is_neither_logged_nor_printed() {
+async fn credentials_are_neither_logged_nor_printed() {
     let log = CapturedLog::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let stage = AuthFixture::new();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_says_a_token_and_its_failures_are_told_without_any() {
+    async fn a_program_prints_a_token_and_its_failures_contain_none() {
         assert_eq!(told(sh("echo token; echo more")).await.as_deref(), Ok("token"));
         assert_eq!(told(sh("echo token; sleep 60 &")).await.as_deref(), Ok("token"));
         assert_eq!(told(sh("cat; echo \"$CARGO_MANIFEST_DIR.\"")).await.as_deref(), Ok("."));

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_file_is_read_anew_each_time_and_what_is_wrong_with_it_is_told_without_its_path() {
+    async fn a_file_is_read_each_time_and_its_errors_are_reported_without_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("canary");
         let file = TokenFile::new("site", &path);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_is_the_token_and_what_is_no_token_is_not_repeated() {
+    fn the_first_line_is_the_token_and_an_invalid_token_is_not_repeated() {
         let token = |text: &str| parse_token(text.as_bytes()).map(|it| it.secret().to_owned());
         for text in ["a.b-c", "a.b-c\n", "  a.b-c \r\nmore\n"] {
             assert_eq!(token(text).as_deref(), Ok("a.b-c"));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_is_repeated_without_secrets() {
+    fn the_output_of_a_program_is_reported_without_secrets() {
         assert_eq!(redact("no canary for me", &["canary", "me"]), "no [secret] for me");
         assert_eq!(redact(&"ä".repeat(1000), &[]).len(), MAX_QUOTED_BYTES);
     }

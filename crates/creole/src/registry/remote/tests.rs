@@ -117,7 +117,7 @@ async fn tools_for(registry: &Registry, context: Context) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn lists_stand_in_the_order_of_the_servers_whenever_they_came() {
+async fn lists_have_the_order_of_the_servers() {
     let service = Server::new("t").tool(Tool::new("own", "", own)).start();
     let registry = &service.registry();
     let (first, second) = (registry.add_source(), registry.add_source());
@@ -137,7 +137,7 @@ async fn lists_stand_in_the_order_of_the_servers_whenever_they_came() {
 }
 
 #[tokio::test]
-async fn a_tool_that_looks_like_one_of_another_server_is_left_out() {
+async fn a_tool_that_is_confusable_with_one_of_another_server_is_excluded() {
     let service = Server::new("t").tool(Tool::new("read", "", own)).start();
     let registry = &service.registry();
     let (bank, thief) = (registry.add_source(), registry.add_source());
@@ -166,7 +166,7 @@ async fn a_tool_that_looks_like_one_of_another_server_is_left_out() {
 }
 
 #[tokio::test]
-async fn uris_that_look_alike_are_two_resources() {
+async fn confusable_uris_are_two_resources() {
     let service = Server::new("t").start();
     let (registry, other) = (&service.registry(), Arc::new(Other::default()));
     let resource = |uri: &str| {
@@ -193,7 +193,7 @@ async fn a_call_reaches_the_other_server_under_the_name_it_has_there() {
 }
 
 #[tokio::test]
-async fn a_resource_that_nobody_lists_is_looked_for_and_released_everywhere() {
+async fn an_unlisted_resource_is_searched_and_released_everywhere() {
     let service = Server::new("t").start();
     let registry = &service.registry();
     let others = [vec![], vec!["x://a"]].map(|knows| Arc::new(Other { knows, ..Other::default() }));
@@ -273,7 +273,7 @@ async fn what_is_known_is_known_by_the_names_of_clients() {
 }
 
 #[tokio::test]
-async fn a_resource_that_one_server_withholds_may_be_given_by_another() {
+async fn a_resource_that_one_server_withholds_may_be_read_from_another() {
     let service = Server::new("t").start();
     let registry = &service.registry();
     let withholding = Other { withholds: vec!["x://a", "x://b"], ..Other::default() };
@@ -294,7 +294,7 @@ async fn own(_: serde_json::Value) -> String {
 }
 
 #[tokio::test]
-async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
+async fn the_items_of_a_folder_are_added_and_removed_together() {
     use crate::Resource;
 
     let service = Server::new("front").start();
@@ -323,7 +323,7 @@ async fn a_folder_has_items_of_its_own_which_come_and_go_together() {
 }
 
 #[tokio::test]
-async fn tools_of_a_source_come_and_go_together_and_take_no_name_away() {
+async fn the_tools_of_a_source_are_added_and_removed_together_and_take_no_existing_name() {
     let service = Server::new("t").tool(Tool::new("own", "", own)).start();
     let registry = &service.registry();
     let source = registry.add_source();
@@ -339,7 +339,7 @@ async fn tools_of_a_source_come_and_go_together_and_take_no_name_away() {
 }
 
 #[test]
-fn what_is_kept_ends_with_the_registry() {
+fn background_work_ends_with_the_registry() {
     let kept = Arc::new(());
     let service = Server::new("front").start();
     service.registry().attach(Arc::clone(&kept));
@@ -433,7 +433,7 @@ async fn a_caller_sees_the_lists_of_its_own_sessions_in_the_order_of_the_servers
 }
 
 #[tokio::test]
-async fn a_tool_that_names_a_header_wrongly_is_not_listed_for_who_would_repeat_it() {
+async fn a_tool_with_an_invalid_header_name_is_not_listed_for_http_clients() {
     let service = Server::new("front").start();
     let (registry, other) = (service.registry(), Arc::new(Other::default()));
     let source = registry.add_source();

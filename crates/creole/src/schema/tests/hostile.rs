@@ -113,7 +113,7 @@ fn recursion_through_deep_schemas_does_not_overflow_the_stack() {
 }
 
 #[test]
-fn references_that_only_lead_back_to_themselves_are_refused() {
+fn references_that_only_refer_to_themselves_are_refused() {
     for definition in [
         json!({"$ref": "#/$defs/a"}),
         json!({"allOf": [{"not": {"$ref": "#/$defs/a"}}]}),

@@ -55,7 +55,7 @@ async fn everything_is_there_when_the_file_is_opened_again() {
 }
 
 #[tokio::test]
-async fn a_file_of_a_newer_version_is_left_alone() {
+async fn a_file_of_a_newer_version_is_not_changed() {
     let (_folder, file) = place();
     let connection = file::open(&file).unwrap();
     connection.pragma_update(None, "user_version", 7).unwrap();
@@ -71,7 +71,7 @@ async fn a_file_of_a_newer_version_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_file_of_another_program_is_left_alone() {
+async fn a_file_of_another_program_is_not_changed() {
     let (_folder, file) = place();
     Connection::open(&file).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
     assert_eq!(refusal(&file).await, StateFileError::Foreign);
@@ -98,7 +98,7 @@ async fn a_damaged_file_is_refused() {
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_written_is_named() {
+async fn an_unwritable_path_is_named() {
     let (folder, _) = place();
     let file = folder.path().join("missing").join("state.sqlite3");
     let error = State::sqlite(&file, StateLimits::default()).await.unwrap_err();
@@ -122,7 +122,7 @@ async fn only_its_owner_may_read_the_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_connections_who_count_lose_nothing() {
+async fn concurrent_counters_of_two_connections_lose_nothing() {
     let (_folder, file) = place();
     let (one, two) = (open(&file).await, open(&file).await);
     one.put("n", Bytes::from("0"), None).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_message_reaches_the_listeners_of_another_connection() {
 }
 
 #[tokio::test]
-async fn who_looks_too_late_for_messages_of_others_is_told() {
+async fn a_reader_that_is_too_late_for_messages_of_others_is_notified() {
     let (_folder, file) = place();
     let (one, two) = (open(&file).await, open(&file).await);
     let mut there = two.subscribe("t").await.unwrap();
@@ -234,7 +234,7 @@ async fn old_values_and_entries_do_not_pile_up_in_the_file() {
 }
 
 #[tokio::test]
-async fn one_write_that_is_refused_takes_none_of_its_neighbours_along() {
+async fn a_refused_write_does_not_affect_the_others_of_its_batch() {
     let (_folder, file) = place();
     let limits = StateLimits { entries: 40, ..StateLimits::default() };
     let state = State::sqlite(&file, limits).await.unwrap();

@@ -33,7 +33,7 @@ async fn open(file: impl AsRef<Path>) -> State {
 }
 
 #[tokio::test]
-async fn two_processes_who_count_lose_nothing() {
+async fn concurrent_counters_of_two_processes_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state.sqlite3");
     let state = open(&file).await;
@@ -54,7 +54,7 @@ async fn child_that_counts() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_kill_nine() {
+async fn acknowledged_writes_survive_kill_nine() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state.sqlite3");
     let mut acknowledged: Vec<u64> = vec![];

@@ -103,7 +103,7 @@ async fn a_full_stream_would_block_and_continues_when_read() {
 }
 
 #[tokio::test]
-async fn closed_waits_for_the_reader_to_go_and_writes_then_fail() {
+async fn closed_waits_for_the_reader_to_disconnect_and_writes_then_fail() {
     for (reader, writer) in pairs() {
         let output = Output::from_fd(writer).unwrap();
         assert_eq!(output.write(b"unread").await.unwrap(), 6);
@@ -118,7 +118,7 @@ async fn closed_waits_for_the_reader_to_go_and_writes_then_fail() {
 }
 
 #[tokio::test]
-async fn a_writer_waiting_for_room_notices_that_the_reader_goes() {
+async fn a_writer_waiting_for_space_notices_that_the_reader_disconnects() {
     for (reader, writer) in pairs() {
         let output = Output::from_fd(writer).unwrap();
         while output.try_write(&[1; 4096]).unwrap().is_some() {}

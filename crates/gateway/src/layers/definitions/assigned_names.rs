@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_free_again_when_its_item_no_longer_asks_for_it() {
+    fn a_name_is_free_again_when_its_item_no_longer_uses_it() {
         let (given, kind) = (AssignedNames::default(), ListKind::Tools);
         given.assign(kind, "read", "old_read").unwrap();
         assert_eq!(given.assign(kind, "read", "read").unwrap_err(), "old_read");

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_denied_is_neither_listed_nor_known() {
+    async fn a_denied_item_is_neither_listed_nor_callable() {
         let deny = NamePatterns::new(["wr*", "test://secret", "pro*", "sz*"]);
         let service = serve(FilterSettings { deny, ..FilterSettings::default() });
         assert_eq!(listed_names(&service, ListKind::Tools).await, ["read"]);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_is_allowed_is_there() {
+    async fn only_allowed_items_are_available() {
         let allow = NamePatterns::new(["write", "test://*"]);
         let service = serve(FilterSettings { allow, ..FilterSettings::default() });
         assert_eq!(listed_names(&service, ListKind::Tools).await, ["write"]);

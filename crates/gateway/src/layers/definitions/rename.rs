@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tool_takes_over_the_name_of_one_that_is_gone() {
+    async fn a_tool_takes_over_the_name_of_a_removed_one() {
         let service = serve(&[("read", "write")], "", "");
         let registry = service.registry();
         assert_eq!(listed_names(&service, ListKind::Tools).await, ["write"]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn faults_tell_of_the_name_that_was_used() {
+    async fn faults_contain_the_name_of_the_caller() {
         let rename = RenameSettings {
             kinds: vec![ListKind::Tools],
             names: BTreeMap::from([("read".to_owned(), "look".to_owned())]),

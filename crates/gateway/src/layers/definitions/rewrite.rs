@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tools_say_something_else_and_get_what_clients_do_not_give() {
+    async fn tools_get_rewritten_descriptions_and_fixed_arguments() {
         let rewrite = Rewrite { tools: BTreeMap::from([("write".to_owned(), changed())]) };
         let (service, flaky) = FlakyTools::serve(rewrite, Fault::new(FaultKind::Internal, ""), 0);
         let listed = definition(&service, "write").await;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fixed_or_assumed_is_not_required() {
+    fn a_fixed_or_defaulted_argument_is_not_required() {
         let schema = r#"{"type":"object","required":["a","token","b"],"properties":{"token":{}}}"#;
         let expected = r#"{"type":"object","required":["b"],"properties":{}}"#;
         assert_eq!(changed().rewrite_schema(schema).unwrap(), expected);

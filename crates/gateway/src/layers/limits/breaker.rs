@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_tool_says_does_not_open_it() {
+    async fn a_tool_error_does_not_open_the_breaker() {
         let (service, flaky) = serve(FaultKind::ToolFailed, 9);
         for _ in 0..9 {
             fault(call(&service, "a", "read", "{}").await);

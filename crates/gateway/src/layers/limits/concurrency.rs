@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_too_long_or_goes_away_leaves_the_queue() {
+    async fn a_waiter_that_times_out_or_leaves_is_removed_from_the_queue() {
         let service = slow_service(one_at_once(1, 5));
         let wait = || call(&service, "a", "wait", r#"{"seconds":10}"#);
         let (first, second) = tokio::join!(wait(), wait());

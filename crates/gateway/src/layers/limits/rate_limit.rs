@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_caller_has_a_share_that_grows_back() {
+    async fn each_caller_has_a_share_that_refills() {
         let service = slow_service(limit(Some(2), None));
         for caller in ["a", "a", "b"] {
             assert_eq!(text(&call(&service, caller, "wait", "{}").await), "waited");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_call_costs_nobody_anything() {
+    async fn a_refused_call_uses_no_budget() {
         let service = slow_service(limit(Some(1), Some(2)));
         text(&call(&service, "a", "wait", "{}").await);
         for _ in 0..5 {

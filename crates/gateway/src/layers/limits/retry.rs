@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_says_that_twice_is_once_is_tried_again_with_growing_waits() {
+    async fn an_idempotent_call_is_retried_with_increasing_delays() {
         let (service, flaky) = FlakyTools::serve(retry(&[]), unavailable(), 2);
         let begun = tokio::time::Instant::now();
         assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_wants_to_be_left_alone_is_left_alone_or_given_up() {
+    async fn retry_after_is_respected_or_the_call_is_given_up() {
         let wants = |data: &str| {
             let data = Raw::parse(data).unwrap();
             FlakyTools::serve(retry(&[]), unavailable().with_data(data), 1)
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_say_so_is_called_once_unless_it_is_named() {
+    async fn a_call_that_is_not_idempotent_is_not_retried_unless_configured() {
         let (service, flaky) = FlakyTools::serve(retry(&[]), unavailable(), 1);
         fault(call(&service, "a", "write", "{}").await);
         assert_eq!(flaky.calls(), 1);

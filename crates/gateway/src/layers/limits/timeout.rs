@@ -46,7 +46,7 @@ mod tests {
     use crate::layers::testing::{call, fault, slow_service, text};
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_takes_too_long_is_ended_and_others_are_not() {
+    async fn a_timed_out_call_is_ended_and_others_are_not() {
         let after = Duration::from_secs(5);
         let service = slow_service(Timeout { after, names: NamePatterns::default() });
         assert_eq!(text(&call(&service, "a", "wait", r#"{"seconds":4}"#).await), "waited");

@@ -28,7 +28,7 @@ fn belongs(body: &str, version: Option<&str>) -> Result<PostKind, FaultKind> {
 }
 
 #[test]
-fn the_body_decides_whose_conversation_it_is() {
+fn the_body_decides_the_era_of_a_request() {
     use PostKind::{Initialize, Session, Stateless};
     let ping = request("ping", "", None);
     let list = request("tools/list", "", Some(MODERN));
@@ -69,7 +69,7 @@ fn checked(body: &str, version: &str, method: &str, name: &str) -> Result<(), Fa
 }
 
 #[test]
-fn headers_repeat_what_the_body_says() {
+fn headers_mirror_the_body() {
     let mismatch = Err(FaultKind::HeaderMismatch);
     let call = request("tools/call", r#","name":"add""#, Some(MODERN));
     let read = request("resources/read", r#","uri":"file:///ü""#, Some(MODERN));

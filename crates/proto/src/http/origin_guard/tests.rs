@@ -254,7 +254,7 @@ fn a_configured_origin_is_exact() {
 }
 
 #[test]
-fn every_refusal_says_what_would_be_right() {
+fn every_refusal_names_the_setting_that_would_allow_it() {
     use OriginGuardError::{
         HostDiffers, HostMissing, HostRepeated, HostUnknown, HostUnreadable, OriginRepeated,
         OriginUnknown, OriginUnreadable,

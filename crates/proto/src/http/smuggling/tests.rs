@@ -34,7 +34,7 @@ fn plain_requests_pass_one_after_the_other() {
 }
 
 #[test]
-fn what_two_readers_could_read_differently_is_refused() {
+fn a_message_that_two_parsers_could_read_differently_is_refused() {
     let cases = [
         (
             "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
@@ -108,7 +108,7 @@ fn the_other_protocol_passes_as_it_is() {
 }
 
 #[test]
-fn a_head_is_told_from_what_lies_between() {
+fn a_head_is_distinguished_from_a_body() {
     let mut screen = SmugglingGuard::new(LONGEST_HEAD);
     assert!(!screen.is_inside_head());
     screen.check(b"\r\n").unwrap();
@@ -187,7 +187,7 @@ fn passed(bytes: &[u8], longest: usize, step: usize) -> (usize, Option<Smuggling
 }
 
 #[test]
-fn a_head_may_be_as_long_as_its_limit_and_no_longer_however_it_comes() {
+fn a_head_may_be_as_long_as_its_limit_in_every_split() {
     let text = head("A: b\r\nContent-Length: 3\r\n");
     let all = format!("{text}abc{text}abc");
     let request_line = text.find("\r\n").unwrap();

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_and_defaults_are_written_the_old_way() {
+    fn titles_and_defaults_use_the_older_syntax() {
         let form = lowered(&json!({"c": {"type": "string", "default": "a",
             "oneOf": [{"const": "a", "title": "A"}]}, "b": {"type": "boolean", "default": true}}));
         let schema: Value = form.schema.decode().unwrap();

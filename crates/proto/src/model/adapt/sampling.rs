@@ -119,7 +119,7 @@ mod tests {
     const USE: &str = r#"{"type":"tool_use","id":"1","name":"t","input":{}}"#;
 
     #[test]
-    fn several_blocks_become_messages_of_the_same_role_and_the_rest_stays() {
+    fn several_blocks_become_messages_of_the_same_role_and_the_rest_is_unchanged() {
         let params = alloc::format!(
             r#"{{"messages":[{{"role":"user","content":[{TEXT},{IMAGE}]}},{{"role":"assistant","content":{TEXT}}}],"maxTokens":5}}"#
         );
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_one_block_and_what_cannot_be_said_is_not() {
+    fn a_response_has_one_block_and_unsupported_ones_are_dropped() {
         assert_eq!(sampled(TEXT).as_deref(), Some(TEXT));
         assert_eq!(sampled(&alloc::format!("[{IMAGE}]")).as_deref(), Some(IMAGE));
         let two = alloc::format!("[{TEXT},{TEXT}]");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_found_where_they_are_offered_and_where_they_were_used() {
+    fn tools_are_detected_in_offers_and_in_messages() {
         let used = alloc::format!(r#"{{"messages":[{{"role":"assistant","content":[{USE}]}}]}}"#);
         for params in [r#"{"messages":[],"tools":[]}"#, r#"{"toolChoice":{}}"#, &used] {
             assert!(sampling_uses_tools(object(params)), "{params}");

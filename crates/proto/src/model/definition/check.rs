@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_no_client_takes_is_excluded_and_it_is_said_why() {
+    fn a_tool_that_no_client_accepts_is_excluded_with_a_reason() {
         for schema in ["[]", "\"x\"", "5", "true"] {
             let item = format!(r#"{{"name":"t","inputSchema":{schema}}}"#);
             let expected = r#""t": `inputSchema` must be an object"#;
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_fields_are_taken_out_and_what_is_meant_is_written() {
+    fn empty_fields_are_removed_and_implied_values_written() {
         let nulls = r#"{"name":"t","title":null,"inputSchema":{"properties":null,"x":null},"annotations":{"title":null,"y":1e400}}"#;
         let expected =
             r#"{"name":"t","inputSchema":{"x":null,"type":"object"},"annotations":{"y":1e400}}"#;

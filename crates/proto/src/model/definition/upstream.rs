@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn each_revision_gets_what_it_knows() {
+    fn each_revision_gets_the_members_that_it_knows() {
         let tool = r#"{"name":"a","inputSchema":{"properties":{"p":true}},"outputSchema":{"type":"number"},"execution":{"taskSupport":"required"}}"#;
         let definition = Definition::from_upstream(ListKind::Tools, tool, None).unwrap();
         assert_eq!(definition.task_support(), TaskSupport::Required);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_found_is_no_item() {
+    fn an_item_without_its_key_is_dropped() {
         for item in ["[]", "{}", r#"{"name":""}"#, r#"{"name":1}"#, r#"{"uri":"a"}"#] {
             assert!(Definition::from_upstream(ListKind::Tools, item, None).is_none(), "{item}");
         }

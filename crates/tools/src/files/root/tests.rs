@@ -88,7 +88,7 @@ fn no_path_leads_out_of_the_folder() {
 }
 
 #[test]
-fn what_is_no_file_is_never_opened() {
+fn only_regular_files_are_opened() {
     let (place, root) = stage();
     let at = |name: &str| place.path().join("root").join(name);
     // Opening a pipe for reading waits for a writer: the test would not end.
@@ -164,7 +164,7 @@ fn a_file_has_a_largest_size_also_if_it_has_holes() {
 /// Replaces an entry over and over while it is read: by a file, a link to the secret, a folder, and a link to a folder
 /// with the secret.
 #[test]
-fn whoever_swaps_in_a_link_while_it_is_read_learns_nothing() {
+fn a_link_that_is_swapped_in_during_a_read_is_not_followed() {
     let (place, root) = stage();
     let at = |path: &str| place.path().join(path);
     fs::create_dir(at("root/swap")).unwrap();

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_by_the_core_schema() {
+    fn keywords_follow_the_core_schema() {
         let text = "a: no\nb: yes\nc: true\nd: ~\ne: 010\nf: 1.5\ng: '1'\nh: 1.2.3\ni: 0x1F\nj: -7\nk: 2020-01-01\n\
                     l: .5\nm: 1e3\nn:\no: !!str 1\np: +1\n200: ok\nnull: x\n";
         let expected = json!({
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_lists_and_aliases_are_what_they_stand_for() {
+    fn blocks_lists_and_aliases_are_resolved() {
         let text =
             "base: &base {a: 1, b: 2}\nown:\n  <<: *base\n  b: 3\nlist:\n- *base\n- |\n  x\n  y\n";
         let expected = json!({
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_disagree_on_is_refused() {
+    fn ambiguous_values_are_refused() {
         let told = |text: &str| read(text).unwrap_err();
         assert_eq!(told("a: 1\nb: 2\na: 3"), "line 3: the key `a` is repeated");
         assert_eq!(told(""), "the document is empty");

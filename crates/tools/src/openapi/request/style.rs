@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_never_leaves_its_place() {
+    fn a_value_never_leaves_its_position() {
         let hostile = json!(["a&admin=1", "b,c", "d#e"]);
         let expected = "color=a%26admin%3D1,b%2Cc,d%23e";
         assert_eq!(query(Style::Form, false, hostile), expected);

@@ -56,7 +56,7 @@ fn version_3_0_becomes_2020_12() {
 }
 
 #[test]
-fn what_is_written_wrongly_is_left_out() {
+fn invalid_schema_parts_are_dropped() {
     let rows = [
         (json!({ "type": "strng" }), json!({})),
         (
@@ -77,7 +77,7 @@ fn what_is_written_wrongly_is_left_out() {
 }
 
 #[test]
-fn references_are_put_in_and_what_stands_beside_them_counts_since_3_1() {
+fn references_are_inlined_and_their_siblings_count_since_3_1() {
     let document = json!({
         "x": { "$ref": "#/s/Name", "description": "Own" },
         "s": { "Name": { "type": "string", "description": "Theirs" } },

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_fit_and_are_never_given_twice() {
+    fn names_are_valid_and_unique() {
         let mut names = ToolNames::default();
         assert_eq!(names.assign("", "list"), "list");
         assert_eq!(names.assign("", "list"), "list_2");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_keep_their_names_where_clients_take_them() {
+    fn arguments_keep_their_names_if_clients_accept_them() {
         let taken = HashSet::from(["id".to_owned(), "id_path".to_owned()]);
         let rows = [
             ("name", "name"),

@@ -17,7 +17,7 @@ const CHILD: &str = "packs::tasks::crash_tests::child_that_writes_until_it_is_ki
 const ROUNDS: u64 = 20;
 
 #[test]
-fn what_was_acknowledged_survives_kill_nine() {
+fn acknowledged_writes_survive_kill_nine() {
     let directory = tempfile::tempdir().unwrap();
     let mut acknowledged = BTreeSet::new();
     for round in 0..ROUNDS {

@@ -132,7 +132,7 @@ fn a_database_of_another_program_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn when_space_runs_out_reads_go_on_and_writes_recover() {
+fn when_space_runs_out_reads_continue_and_writes_recover() {
     let (_directory, file) = place();
     let mut database = TaskDatabase::open(&file).unwrap();
     let kept = database.create("kept").unwrap();
@@ -159,7 +159,7 @@ fn when_space_runs_out_reads_go_on_and_writes_recover() {
 }
 
 #[test]
-fn a_lock_that_is_not_given_back_ends_in_an_error() {
+fn a_lock_that_is_not_released_ends_in_an_error() {
     let (_directory, file) = place();
     let mut database = TaskDatabase::open(&file).unwrap();
     database.connection.busy_timeout(Duration::from_millis(50)).unwrap();
@@ -208,7 +208,7 @@ async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_named_with_what_to_do() {
+fn a_file_that_cannot_be_opened_is_named_with_advice() {
     let (_directory, file) = place();
     // A directory in place of the file: even a superuser cannot write to it.
     fs::create_dir(&file).unwrap();

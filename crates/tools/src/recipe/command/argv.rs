@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_belong_together_are_there_or_not() {
+    fn words_of_a_group_are_present_or_absent_together() {
         let groups = [words(&["log"]), words(&["-n", "{a}"]), words(&["{b}"])];
         assert_eq!(filled(&groups, json!({})).unwrap(), ["log"]);
         assert_eq!(filled(&groups, json!({ "a": "3" })).unwrap(), ["log", "-n", "3"]);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_several_arguments_where_it_stands_alone() {
+    fn a_list_alone_becomes_several_arguments() {
         let groups = [words(&["--tags", "{list}"])];
         let argv = filled(&groups, json!({ "list": ["a b", "c"] })).unwrap();
         assert_eq!(argv, ["--tags", "a b", "c"]);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_program_can_take_is_refused() {
+    fn arguments_that_no_program_accepts_are_refused() {
         let long = "x".repeat(MAX_ARGUMENT_BYTES + 1);
         for value in ["a\0b", &long] {
             assert!(filled(&[words(&["{a}"])], json!({ "a": value })).is_err());

@@ -46,7 +46,7 @@ fn refusal(served: &FolderService, uri: &str) -> FaultKind {
 }
 
 #[test]
-fn what_is_shown_is_listed_and_only_that_is_read() {
+fn only_listed_files_are_readable() {
     let folder = folder(&[
         ("a.md", "A"),
         ("guide/b c.md", "B"),

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_or_is_written_otherwise_names_nothing() {
+    fn a_uri_outside_of_the_folder_or_in_another_form_is_unknown() {
         let uris = FolderUris::new("docs");
         for rest in [
             "",

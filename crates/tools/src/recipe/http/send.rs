@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_waited_for_and_the_rest_is_not() {
+    fn temporary_errors_are_retried_and_others_are_not() {
         let seconds = |seconds| Some(Duration::from_secs(seconds));
         assert_eq!(retry_delay(&answered(503, None), FIRST_RETRY_DELAY), Some(FIRST_RETRY_DELAY));
         assert_eq!(retry_delay(&answered(429, Some("2")), FIRST_RETRY_DELAY), seconds(2));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_the_status_and_a_bounded_body_without_secrets() {
+    fn an_error_contains_the_status_and_a_bounded_body_without_secrets() {
         let body = format!("token hunter2000 is wrong {}", "x".repeat(100_000));
         let answer = Response::builder().status(401).body(Bytes::from(body)).unwrap();
         let ToolError::Failed(said) = error_for_status(&answer, &[Secret("hunter2000".into())])
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_problem_people_are_told_its_title_and_detail() {
+    fn the_title_and_detail_of_a_problem_document_are_shown() {
         let told = |media: &str, body: &'static str| {
             let answer = Response::builder().status(422).header("content-type", media);
             let answer = answer.body(Bytes::from_static(body.as_bytes())).unwrap();

@@ -33,7 +33,7 @@ fn said(wanted: &ResponseOptions, media: &str, body: &str) -> String {
 }
 
 #[test]
-fn an_answer_is_what_its_type_says() {
+fn a_response_is_read_by_its_media_type() {
     let usual = ResponseOptions::default();
     let data = shaped(&usual, "application/vnd.x+json; charset=utf-8", r#"{"a":1}"#).unwrap();
     assert_eq!(data.structured.unwrap().as_str(), r#"{"a":1}"#);
@@ -88,7 +88,7 @@ fn a_template_has_bounds() {
 }
 
 #[test]
-fn nothing_secret_is_shown() {
+fn no_secret_is_printed() {
     let recipe = HttpRecipe {
         method: RequestMethod::Get,
         url: Template::parse("https://host/?key=hunter2000").unwrap(),

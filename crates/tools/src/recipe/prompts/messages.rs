@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_nobody_says_is_refused() {
+    fn a_text_without_a_role_is_refused() {
         let wrong = split_sections("\nHello\n# user\nOne\n", 4).unwrap_err();
         assert_eq!((wrong.line, wrong.column), (5, Some(1)));
     }

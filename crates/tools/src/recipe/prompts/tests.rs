@@ -26,7 +26,7 @@ fn wrong(text: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_file_line_and_column() {
+fn each_error_is_reported_with_file_line_and_column() {
     for (text, said) in [
         (
             "---\ntitel: x\n---\nText",
@@ -71,7 +71,7 @@ fn a_value_cannot_begin_a_message() {
 }
 
 #[test]
-fn a_folder_is_its_markdown_files_and_wrong_ones_are_told() {
+fn a_folder_has_its_markdown_files_and_invalid_ones_are_reported() {
     let folder =
         folder(&[("review.md", REVIEW), ("wrong.md", "{{ x }}"), ("notes.txt", ""), (".x.md", "")]);
     fs::create_dir(folder.path().join("sub.md")).unwrap();

@@ -44,7 +44,7 @@ async fn a_file_is_uploaded_added_and_read() {
 }
 
 #[tokio::test]
-async fn what_is_still_there_was_not_deleted() {
+async fn an_item_that_still_exists_was_not_deleted() {
     let site = ScriptedSite::early(|request| match request {
         it if starts(it, "DELETE /media/8") => Some(ok(json!({"deleted": []}))),
         it if it.line.starts_with("DELETE") => Some(ok(json!({"deleted": true}))),
@@ -72,7 +72,7 @@ async fn what_is_still_there_was_not_deleted() {
 }
 
 #[tokio::test]
-async fn whoever_is_accepted_is_found_in_the_group() {
+async fn an_accepted_member_is_found_in_the_group() {
     let accepted = |is_member: bool| {
         ScriptedSite::early(move |request| match request {
             it if starts(it, "GET /groups/membership-requests/5")
@@ -110,7 +110,7 @@ async fn an_invitation_is_sent_by_the_caller() {
 }
 
 #[tokio::test]
-async fn a_pin_and_closed_comments_are_looked_at() {
+async fn a_pin_and_closed_comments_are_verified() {
     let site = ScriptedSite::early(|request| match request {
         it if it.line.starts_with("PUT") => {
             Some(ok(json!({"feedback": "You are not permitted with the requested operation"})))
@@ -129,7 +129,7 @@ async fn a_pin_and_closed_comments_are_looked_at() {
 }
 
 #[tokio::test]
-async fn a_topic_keeps_what_is_not_changed() {
+async fn a_topic_keeps_its_unchanged_members() {
     let site = ScriptedSite::early(|request| match request {
         it if starts(it, "GET /topics/7") => {
             Some(ok(json!({"id": 7, "parent": 5, "author": 4, "status": "closed",
@@ -220,7 +220,7 @@ async fn a_block_is_ended_by_its_own_id() {
 }
 
 #[tokio::test]
-async fn settings_of_a_group_are_sent_whole_and_read_again() {
+async fn settings_of_a_group_are_sent_completely_and_read_back() {
     let fields = |invites: &str| {
         json!([{"name": "", "value": "", "type": "heading"}, {"name": "group-status", "value": "private"},
             {"name": "group-invite-status", "value": invites}])

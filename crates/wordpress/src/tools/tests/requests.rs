@@ -9,7 +9,7 @@ fn starts(request: &ScriptedRequest, line: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_site_that_answers_its_routes_with_the_front_page_is_asked_by_parameter() {
+async fn a_site_that_serves_its_front_page_for_routes_is_called_with_a_parameter() {
     let site = ScriptedSite::early(|request| {
         if request.line.contains("/wp-json/") {
             return Some(html(200, "<h1>Welcome</h1>"));
@@ -36,14 +36,14 @@ async fn a_write_that_is_answered_by_a_page_may_have_been_done() {
 }
 
 #[tokio::test]
-async fn a_write_to_a_site_that_is_gone_was_not_done() {
+async fn a_write_to_an_unreachable_site_was_not_done() {
     let told = ScriptedSite::gone().call_err("delete_notification", json!({"id": 7})).await;
     assert!(told.starts_with("could not reach WordPress"), "{told}");
     assert!(!told.contains("may or may not"), "nothing was sent: {told}");
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_written_to() {
+async fn a_missing_item_is_not_written_to() {
     let site = ScriptedSite::early(|request| match request {
         it if starts(it, "GET /groups/9") => {
             Some(error_response(404, "bp_rest_group_invalid_id", "Invalid group ID."))
@@ -110,7 +110,7 @@ async fn numbers_that_are_no_ids_never_reach_the_site() {
 }
 
 #[tokio::test]
-async fn lists_with_commas_are_taken() {
+async fn lists_with_commas_are_accepted() {
     let site = ScriptedSite::early(|_| Some(ok(json!([]))));
     site.call_ok("list_groups", json!({"status": "public"})).await;
     site.call_ok("list_members", json!({"exclude": "3, 4"})).await;
@@ -138,7 +138,7 @@ async fn arguments_without_effect_are_not_offered() {
 }
 
 #[tokio::test]
-async fn a_list_for_visitors_who_are_not_logged_in_says_so() {
+async fn a_list_for_anonymous_visitors_is_marked() {
     let script = |request: &ScriptedRequest| {
         starts(request, "GET /activity").then(|| page(json!([{"id": 1}]), 27, 3))
     };
@@ -153,7 +153,7 @@ async fn a_list_for_visitors_who_are_not_logged_in_says_so() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_named_by_its_own_noun() {
+async fn a_missing_item_is_named_by_its_own_noun() {
     let site = ScriptedSite::early(|request| {
         let about = |what: &str| {
             Some(error_response(404, "bp_rest_invalid_id", &format!("Invalid {what} ID.")))
@@ -209,7 +209,7 @@ async fn an_activity_that_may_not_be_seen_may_not_be_there() {
 }
 
 #[tokio::test]
-async fn who_may_only_view_a_member_is_shown_it() {
+async fn a_caller_with_view_permission_sees_a_member() {
     let site = ScriptedSite::early(|request| match request {
         it if starts(it, "GET /members/7?context=edit") => {
             Some(error_response(403, "rest_forbidden_context", "No."))
@@ -221,7 +221,7 @@ async fn who_may_only_view_a_member_is_shown_it() {
 }
 
 #[tokio::test]
-async fn components_are_one_list_whatever_the_headers_say() {
+async fn components_are_one_list_whatever_the_headers_contain() {
     let site = ScriptedSite::early(|_| Some(page(json!([{"name": "members"}]), 16, 2)));
     assert_eq!(site.call("list_components", json!({})).await.unwrap().len(), 1);
 }

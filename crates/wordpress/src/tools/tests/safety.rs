@@ -104,7 +104,7 @@ fn field(kind: &'static str) -> ScriptedSite {
 }
 
 #[tokio::test]
-async fn profile_data_is_stored_as_it_was_asked() {
+async fn profile_data_is_stored_as_requested() {
     let chosen = |told: &Value| told["value"]["unserialized"].clone();
     let arguments = |value: Value| json!({"field_id": 9, "user_id": 4, "value": value});
     let told =
@@ -136,7 +136,7 @@ async fn profile_data_that_is_not_stored_is_no_success() {
 }
 
 #[tokio::test]
-async fn nobody_deletes_the_own_account() {
+async fn a_caller_cannot_delete_its_own_account() {
     let site = ScriptedSite::early(|request| {
         request.line.starts_with("DELETE").then(|| ok(json!({"deleted": true})))
     });
@@ -150,7 +150,7 @@ async fn nobody_deletes_the_own_account() {
 }
 
 #[tokio::test]
-async fn marks_and_confirmations_that_the_site_ignores_are_told() {
+async fn marks_and_confirmations_that_the_site_ignores_are_reported() {
     let site = ScriptedSite::early(|request| match request {
         it if starts(it, "PUT /notifications/7") => Some(ok(json!([{"id": 7, "is_new": 1}]))),
         it if starts(it, "POST /friends") => Some(ok(json!([{"id": 5, "is_confirmed": false}]))),

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_site_stored_is_compared_with_what_was_sent() {
+    fn stored_values_are_compared_with_sent_ones() {
         let several = FieldValue::for_field_type("checkbox", &json!(["A & B", "C"])).unwrap();
         let answer = |all: Value| json!({"raw": "a:2:{…}", "unserialized": all, "rendered": ""});
         assert!(several.is_stored(&answer(json!(["C", "A &amp; B"]))));

@@ -85,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn names_that_every_client_takes_are_right() {
+    fn portable_names_are_accepted() {
         assert_eq!(problems(&["read_file", "write-file", "list2"]), Vec::<String>::new());
     }
 
     #[test]
-    fn what_clients_refuse_is_found() {
+    fn names_that_clients_refuse_are_reported() {
         assert!(problems(&["a.b"])[0].contains("has `.` in its name"));
         assert!(problems(&["ünï\u{200b}"])[0].contains("`üï\\u{200b}`"));
         assert!(problems(&[&"x".repeat(65)])[0].contains("65 characters"));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_look_alike_are_found() {
+    fn confusable_names_are_reported() {
         assert_eq!(
             problems(&["get_task", "getTask"]),
             ["getTask has a name that is confusable with `get_task`"]

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_cannot_use_is_found() {
+    fn schemas_that_clients_refuse_are_reported() {
         assert!(problems(&json!({}))[0].contains("has no `inputSchema`"));
         assert!(
             problems(&json!({"inputSchema": {}}))[0].contains("without `\"type\": \"object\"`")

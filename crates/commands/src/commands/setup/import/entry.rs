@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_keeps_its_words() {
+    fn a_program_keeps_its_arguments() {
         let server = json!({
             "type": "stdio", "command": "npx", "args": ["-y", "a b \"c\"", 5],
             "env": {"PORT": 80}, "cwd": "data", "disabled": true
@@ -150,7 +150,7 @@ headers = { \"X-Team\" = \"a\" }
     }
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn skipped_settings_are_reported() {
         let (table, notes) = written(&json!({"command": "x", "autoApprove": [], "envFile": "e"}));
         assert!(table.is_some());
         assert_eq!(

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_of_other_clients_become_ours() {
+    fn references_of_other_clients_become_variables() {
         let mut vault = ExtractedSecrets::default();
         let mut text = |text: &str| vault.text("srv", text);
         assert_eq!(text("${env:HOME}/x"), "${HOME}/x");
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_known_by_name_or_looks() {
+    fn secrets_are_detected_by_name_or_format() {
         let mut vault = ExtractedSecrets::default();
         assert_eq!(vault.variable("a", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
         assert_eq!(vault.variable("b", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_by_the_word_before_it() {
+    fn a_secret_is_detected_by_the_word_before_it() {
         let mut vault = ExtractedSecrets::default();
         let mut arguments = |given: &[&str]| {
             let given: Vec<String> = given.iter().map(|word| (*word).to_owned()).collect();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_in_an_address_is_a_secret_wherever_the_address_stands() {
+    fn a_password_in_a_url_is_a_secret_everywhere() {
         let written = |url: &str| ExtractedSecrets::default().variable("db", "DATABASE_URL", url);
         assert_eq!(
             written("postgresql://ann:pw@host/db"),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_was_kept_is_told() {
+    fn no_secret_is_printed() {
         let mut vault = ExtractedSecrets::default();
         vault.variable("a", "PASSWORD", "hunter2");
         assert!(!vault.notes().concat().contains("hunter2"));

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn several_things_are_chosen_by_their_numbers() {
+    fn several_items_are_chosen_by_their_numbers() {
         assert_eq!(numbers("1, 5"), Ok(vec![1, 5]));
         assert_eq!(numbers("6").is_ok(), cfg!(feature = "wordpress"));
         assert_eq!(numbers(""), Ok(vec![]));

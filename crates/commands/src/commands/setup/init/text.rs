@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_configuration_holds() {
+    fn every_configuration_is_valid() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let command = vec!["npx".to_owned(), "a \"b\"".to_owned()];
         let text = holds(&InitAnswers {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_comments_holds_as_well() {
+    fn the_commented_keys_are_valid_too() {
         let answers = InitAnswers {
             databases: vec![("shop".to_owned(), "postgres://ann@db/shop".to_owned())],
             upstreams: vec![(

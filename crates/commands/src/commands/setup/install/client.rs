@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_system_has_its_places() {
+    fn each_operating_system_has_its_paths() {
         let home = Some(PathBuf::from("/h"));
         let linux = HomeFolders {
             system: OperatingSystem::Other,

@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_there_is_put_right_and_keeps_what_else_it_has() {
+    fn an_existing_entry_is_updated_and_keeps_its_other_members() {
         let before = "{\n  \"mcpServers\": {\n    \"creole\": {\n      \"command\": \"old\",\n      \"env\": { \"A\": \"b\" }\n    }\n  }\n}\n";
         let after = added(before).unwrap();
         assert!(after.contains("\"command\": \"/bin/creole\",\n      \"env\": { \"A\": \"b\" },\n      \"args\": [\"serve\"]"), "{after}");
     }
 
     #[test]
-    fn what_is_no_object_is_left_alone() {
+    fn a_value_that_is_not_an_object_is_not_changed() {
         for wrong in [
             "[]",
             "{\"mcpServers\": []}",

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_needs_an_address_and_the_rest_goes_without_saying() {
+    fn a_site_needs_a_url_and_has_defaults() {
         let site = read("[wordpress]\nurl = \"https://example.org/\"").unwrap();
         assert_eq!(site.address.as_str(), "https://example.org");
         assert_eq!((site.capability.as_str(), site.account), ("manage_options", None));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_the_place_and_what_is_wrong_there() {
+    fn each_error_names_its_position_and_problem() {
         let here = "[wordpress]\nurl = \"http://127.0.0.1\"\n";
         let rows = [
             (String::new(), "the pack `buddyboss-platform` needs a site"),

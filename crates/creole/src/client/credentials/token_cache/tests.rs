@@ -82,7 +82,7 @@ async fn fifty_that_are_refused_at_once_have_it_fetched_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_again_is_nothing_else_and_what_is_refused_again_is_left_alone_for_a_while() {
+async fn an_equal_token_is_not_new_and_a_token_that_is_refused_again_is_not_fetched_for_a_while() {
     let (keyring, source) = keyring("old");
     keyring.current().await.unwrap();
     assert_eq!(instead(&keyring, "old", 3).await, [None, None, None]);
@@ -99,7 +99,7 @@ async fn the_same_again_is_nothing_else_and_what_is_refused_again_is_left_alone_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_told_to_all_for_a_while_and_then_it_is_tried_again() {
+async fn a_failure_is_shared_for_a_while_and_then_the_fetch_is_retried() {
     let (keyring, source) = keyring("");
     let failed = keyring.current().await.unwrap_err();
     assert_eq!(keyring.current().await.unwrap_err().detail, failed.detail);
@@ -115,7 +115,7 @@ async fn a_failure_is_told_to_all_for_a_while_and_then_it_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_it_fetched_may_leave_and_a_source_may_be_slow_or_break() {
+async fn the_first_caller_may_leave_and_a_source_may_be_slow_or_panic() {
     let (keyring, source) = keyring("old");
     keyring.current().await.unwrap();
     source.gives("new");

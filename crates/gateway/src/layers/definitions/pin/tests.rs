@@ -52,7 +52,7 @@ async fn a_tool_that_changed_is_withheld_until_it_is_approved() {
 }
 
 #[tokio::test]
-async fn what_is_approved_is_noticed_once_by_lists() {
+async fn an_approval_is_noticed_once_by_lists() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pins.json");
     drop(serve(&path, "Reads"));
@@ -75,7 +75,8 @@ async fn what_is_approved_is_noticed_once_by_lists() {
 }
 
 #[tokio::test]
-async fn a_tool_that_changes_back_is_there_again_and_one_that_changes_while_it_runs_goes() {
+async fn a_tool_that_changes_back_is_available_again_and_one_that_changes_at_run_time_is_withheld()
+{
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pins.json");
     let service = serve(&path, "Reads");

@@ -49,7 +49,7 @@ async fn each_call_is_a_line() {
 }
 
 #[tokio::test]
-async fn marks_that_turn_the_direction_of_text_are_escaped() {
+async fn direction_marks_are_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(folder.path());
     let file = settings.file.clone();
@@ -63,7 +63,7 @@ async fn marks_that_turn_the_direction_of_text_are_escaped() {
 }
 
 #[tokio::test]
-async fn arguments_are_written_without_what_is_taken_out() {
+async fn arguments_are_written_without_redacted_values() {
     let folder = tempfile::tempdir().unwrap();
     let redactor =
         Redactor::new(&["sk-\\w+".to_owned()], &["/password".to_owned()], "***").unwrap();
@@ -89,7 +89,7 @@ async fn a_call_that_is_cancelled_is_written_too() {
 }
 
 #[test]
-fn a_large_file_is_put_aside_and_the_oldest_goes() {
+fn a_large_file_is_rotated_and_the_oldest_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings { max_bytes: 10, ..settings(folder.path()) };
     let mut journal = AuditFile::open(&settings).unwrap();
@@ -143,7 +143,7 @@ fn two_that_write_to_one_file_lose_nothing_and_put_it_aside_once() {
 }
 
 #[test]
-fn a_file_that_was_put_aside_by_hand_is_begun_anew() {
+fn a_file_that_was_rotated_by_hand_is_created_again() {
     let folder = tempfile::tempdir().unwrap();
     let settings = settings(folder.path());
     let mut journal = AuditFile::open(&settings).unwrap();

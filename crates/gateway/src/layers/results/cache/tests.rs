@@ -14,7 +14,7 @@ fn serve(max_bytes: usize, public: bool) -> (creole::Service, Arc<FlakyTools>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_nothing_is_asked_once_in_a_while_by_each_caller() {
+async fn a_read_only_call_is_cached_for_each_caller() {
     let (service, flaky) = serve(100_000, false);
     for arguments in [r#"{"a":1,"b":2}"#, r#"{ "b": 2.0, "a": 1 }"#] {
         assert_eq!(text(&call(&service, "a", "read", arguments).await), "done");
@@ -29,7 +29,7 @@ async fn what_changes_nothing_is_asked_once_in_a_while_by_each_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_public_is_shared() {
+async fn a_public_result_is_shared() {
     let (service, flaky) = serve(100_000, true);
     call(&service, "a", "read", "{}").await;
     call(&service, "b", "read", "{}").await;
@@ -37,7 +37,7 @@ async fn what_is_public_is_shared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_and_what_may_change_something_are_not_kept() {
+async fn failures_and_results_of_writes_are_not_cached() {
     let (service, flaky) = serve(100_000, false);
     flaky.fail(1);
     fault(call(&service, "a", "read", "{}").await);
@@ -48,7 +48,7 @@ async fn failures_and_what_may_change_something_are_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_oldest_go_when_there_is_no_room() {
+async fn the_oldest_entries_are_evicted() {
     let (service, flaky) = serve(2 * ENTRY_OVERHEAD + 50, false);
     for arguments in [r#"{"a":1}"#, r#"{"a":2}"#, r#"{"a":3}"#, r#"{"a":3}"#, r#"{"a":1}"#] {
         call(&service, "a", "read", arguments).await;
@@ -77,7 +77,7 @@ fn nothing_is_kept_longer_or_for_more_callers_than_its_server_says() {
 }
 
 #[tokio::test]
-async fn what_was_read_is_forgotten_when_it_is_told_to_have_changed() {
+async fn a_cached_resource_is_removed_by_its_update_notification() {
     let cache = cache(false);
     let keys = [[1; 32], [2; 32]];
     for (key, uri) in keys.into_iter().zip(["file:///a", "file:///b"]) {

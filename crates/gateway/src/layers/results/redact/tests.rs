@@ -20,7 +20,7 @@ fn results() -> Redact {
 }
 
 #[tokio::test]
-async fn texts_and_faults_lose_what_matches() {
+async fn texts_and_faults_are_redacted() {
     let broken = Fault::new(FaultKind::ToolFailed, "no key sk-abc");
     let answer = ToolResult::text("the key is sk-123, or sk-4");
     let (service, flaky) = FlakyTools::serve_with_result(results(), broken, 0, answer);
@@ -31,7 +31,7 @@ async fn texts_and_faults_lose_what_matches() {
 }
 
 #[tokio::test]
-async fn arguments_lose_what_matches_before_the_tool_is_given_them() {
+async fn arguments_are_redacted_before_the_tool_gets_them() {
     let given = r#"{"data":"a sk-1 b","user":{"email":"x"},"n":1}"#;
     let seen_with = async |from| {
         let layer = Redact::new(redactor(), from);
@@ -50,7 +50,7 @@ async fn arguments_lose_what_matches_before_the_tool_is_given_them() {
 }
 
 #[tokio::test]
-async fn progress_and_log_messages_lose_what_matches() {
+async fn progress_and_log_messages_are_redacted() {
     let data = r#"{"data":"sk-1","user":{"email":"a@b"},"n":1}"#;
     let told = events_of(results(), "found sk-2", data).await;
     let [Event::Progress { message, .. }, Event::Log { logger, data, .. }] = &told[..] else {
@@ -63,7 +63,7 @@ async fn progress_and_log_messages_lose_what_matches() {
 }
 
 #[test]
-fn data_loses_what_stands_at_the_places_and_keeps_the_rest_as_it_was_written() {
+fn data_is_redacted_at_the_paths_and_otherwise_unchanged() {
     let data = |text: &str| redactor().redact_data(&Raw::parse(text).unwrap());
     let before =
         r#"{"z": 1e400,"user":{"email":["a@b"],"name":"sk-1"},"list":[{"key/s":1},{"x":2.0}]}"#;
@@ -73,14 +73,14 @@ fn data_loses_what_stands_at_the_places_and_keeps_the_rest_as_it_was_written() {
 }
 
 #[test]
-fn texts_that_are_data_lose_what_stands_at_the_places() {
+fn texts_that_are_json_are_redacted_at_the_paths() {
     let mut text = r#"{"user":{"email":"a@b"},"n":1}"#.to_owned();
     redactor().redact_text(&mut text);
     assert_eq!(text, r#"{"user":{"email":"[redacted]"},"n":1}"#);
 }
 
 #[tokio::test]
-async fn facts_of_faults_lose_what_matches() {
+async fn details_of_faults_are_redacted() {
     let mut broken = Fault::new(FaultKind::ToolFailed, "no");
     broken.data = Some(Raw::parse(r#"{"trace":"with sk-1"}"#).unwrap());
     let (service, flaky) =
@@ -91,7 +91,7 @@ async fn facts_of_faults_lose_what_matches() {
 }
 
 #[test]
-fn what_another_server_answered_stays_as_it_was_but_for_the_secrets() {
+fn a_relayed_result_is_unchanged_except_for_the_secrets() {
     let result = r#"{"content":[{"type":"text","text":"sk-1"},{"type":"image","data":"sk-9","mimeType":"a/b"}], "structuredContent":{"user":{"email":"x"},"data":"sk-7"},"_meta":{ "n": 1.0 }}"#;
     let rules = Revision::newest(Era::Handshake).rules();
     let relayed = RelayedResult::new(Raw::parse(result).unwrap(), rules, RelayedKind::Tool);
