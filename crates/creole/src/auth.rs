@@ -40,8 +40,7 @@ pub use keys::BearerKey;
 pub(crate) use login_throttle::network_prefix;
 pub use principal::{Principal, Requirement};
 
-use challenge::Challenge;
-use challenge::Schemes;
+use challenge::{Challenge, Schemes};
 use denial::{Denial, DenialReason};
 use file::CredentialKind;
 use header::PresentedCredentials;

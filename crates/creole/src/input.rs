@@ -46,10 +46,10 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, ClientSession, Context, Round};
 use crate::chain::{BoxFuture, Next};
+use crate::item::tool::ToolError;
 use crate::random;
 use crate::random::NoRandomBytes;
 use crate::seal::{Purpose, SealError, Sealer, digest};
-use crate::tool::ToolError;
 pub use elicitation::{ElicitAction, ElicitResult};
 use round_limit::RoundLimit;
 use url_elicitations::UrlElicitations;

@@ -38,7 +38,13 @@ pub mod client {
         CallEvent, CallStep, InputResponder, PendingCall, ServerInputRequest,
     };
     #[cfg(feature = "http")]
-    pub use crate::client::transport::http::{HttpServer, LegacySseServer, Proxies, ResumedServer};
+    pub use crate::client::transport::http::HttpServer;
+    #[cfg(feature = "http")]
+    pub use crate::client::transport::http::LegacySseServer;
+    #[cfg(feature = "http")]
+    pub use crate::client::transport::http::Proxies;
+    #[cfg(feature = "http")]
+    pub use crate::client::transport::http::ResumedServer;
     pub use crate::client::transport::{Exchange, Inbox, ResumePoint, TransportHandle};
 }
 
@@ -68,7 +74,7 @@ pub mod fetch {
 
 /// The front matter of text files.
 pub mod front_matter {
-    pub use crate::front_matter::{FrontMatterDocument, FrontMatterError};
+    pub use crate::item::front_matter::{FrontMatterDocument, FrontMatterError};
 }
 
 /// Handlers of HTTP requests beside the MCP endpoint.
@@ -93,7 +99,7 @@ pub mod input {
 
 /// Media types.
 pub mod media {
-    pub use crate::media::{detect, from_file_name, resource_contents};
+    pub use crate::item::media::{detect, from_file_name, resource_contents};
 }
 
 /// Child processes.
@@ -137,7 +143,7 @@ pub mod seal {
 
 /// The limits of skills.
 pub mod skill {
-    pub use crate::skill::{MANIFEST, MAX_BYTES, MAX_FILES};
+    pub use crate::item::skill::{MANIFEST, MAX_BYTES, MAX_FILES};
 }
 
 /// Locks that ignore poisoning.

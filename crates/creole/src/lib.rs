@@ -221,48 +221,43 @@ mod catch_panic;
 mod chain;
 pub mod client;
 mod cursor;
-mod front_matter;
 mod host;
 pub mod input;
 #[doc(hidden)]
 pub mod internal;
-mod media;
+pub(crate) mod item;
 mod process;
-mod prompt;
 mod random;
 mod registry;
 mod replacement;
 mod replicas;
-mod resource;
 mod schema;
 mod seal;
 pub mod serve;
 mod server;
-mod skill;
 pub mod state;
 pub mod stream;
 mod sync;
 mod task;
 mod telemetry;
-mod tool;
-mod uri_template;
 
+pub use crate::item::prompt::{IntoPromptResult, Prompt};
+pub use crate::item::resource::{IntoContents, Resource, Template, Variables};
+pub use crate::item::skill::{Skill, SkillError};
+pub use crate::item::tool::{Handler, IntoToolResult, Json, Tool, ToolError};
 pub use crate::serve::lines::EndReason;
 pub use call::{Call, Context};
 pub use chain::{BoxFuture, Middleware, Next};
-pub use prompt::{IntoPromptResult, Prompt};
 pub use registry::{Registry, WeakRegistry};
-pub use resource::{IntoContents, Resource, Template, Variables};
 pub use schema::Schema;
 pub use seal::{Sealer, Secrets};
 pub use server::{Server, Service};
-pub use skill::{Skill, SkillError};
 pub use task::{TaskLimits, TaskSupport};
-pub use tool::{Handler, IntoToolResult, Json, Tool, ToolError};
 
 pub use creole_proto as proto;
 pub use creole_proto::model::{
     Content, Contents, Level, PromptMessage, PromptResult, Role, ToolResult,
 };
 pub use creole_proto::operation::Outcome;
-pub use {schemars, serde};
+pub use schemars;
+pub use serde;

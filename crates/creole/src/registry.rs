@@ -32,14 +32,14 @@ use creole_proto::revision::Rules;
 use creole_proto::server::ServerIdentity;
 use tokio::sync::broadcast;
 
-use crate::prompt::Prompt;
-use crate::resource::{Resource, Template};
+use crate::item::prompt::Prompt;
+use crate::item::resource::{Resource, Template};
+use crate::item::skill::{Skill, SkillError};
+use crate::item::tool::Tool;
 use crate::schema::Schema;
 use crate::seal::Sealer;
-use crate::skill::{Skill, SkillError};
 use crate::task;
 use crate::task::{TaskLimits, Tasks};
-use crate::tool::Tool;
 use catalogue::{Catalogue, Layers};
 use remote::LocalOrRemote;
 use skill_index::SkillIndex;

@@ -13,14 +13,14 @@ use creole_proto::server::{Call as Started, Profile, ServerLimits};
 use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
 use crate::catch_panic::CatchPanic;
 use crate::chain::{BoxFuture, Middleware, Next};
-use crate::prompt::Prompt;
+use crate::item::prompt::Prompt;
+use crate::item::resource::{Resource, Template};
+use crate::item::skill::Skill;
+use crate::item::tool::Tool;
 use crate::registry::{Registry, RegistrySettings, RunMode};
-use crate::resource::{Resource, Template};
 use crate::seal::Sealer;
-use crate::skill::Skill;
 use crate::state::State;
 use crate::task::TaskLimits;
-use crate::tool::Tool;
 use crate::{input, telemetry};
 
 /// The version of a server that does not set its own. The specification requires one.

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::form;
 use super::form_schema::form_schema;
 use crate::call::Context;
+use crate::item::tool::ToolError;
 use crate::schema::Schema;
 use crate::seal::digest;
-use crate::tool::ToolError;
 
 /// The user's response to an elicitation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use crate::tool::schema_of;
+use crate::item::tool::schema_of;
 
 /// The formats that a text in a form may have.
 const TEXT_FORMATS: [&str; 4] = ["date", "date-time", "email", "uri"];

@@ -20,9 +20,9 @@ use crate::call::{Call, Context};
 use crate::catch_panic::{CatchPanic, CaughtPanic};
 use crate::chain::{BoxFuture, Endpoint};
 use crate::cursor::Position;
-use crate::resource::{ReadResource, Variables};
+use crate::item::resource::{ReadResource, Variables};
+use crate::item::tool::ToolError;
 use crate::schema::{Schema, Violation};
-use crate::tool::ToolError;
 
 impl Endpoint for Registry {
     fn call(&self, mut call: Call) -> BoxFuture<'_, Outcome> {

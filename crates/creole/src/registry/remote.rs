@@ -18,11 +18,11 @@ use super::session_lists::SessionLists;
 use super::{Announcement, PreparedTool, Recipients, Registry, RegistryState, WeakRegistry};
 use crate::call::ConnectionId;
 use crate::chain::Endpoint;
-use crate::prompt::Prompt;
-use crate::resource::{Resource, Template};
+use crate::item::prompt::Prompt;
+use crate::item::resource::{Resource, Template};
+use crate::item::tool::Tool;
+use crate::item::uri_template::UriTemplate;
 use crate::schema::Schema;
-use crate::tool::Tool;
-use crate::uri_template::UriTemplate;
 
 /// An item of an upstream.
 #[derive(Clone)]

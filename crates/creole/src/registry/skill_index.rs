@@ -6,7 +6,7 @@ use std::sync::Arc;
 use creole_proto::model::{Definition, ListKind, Resource};
 
 use super::catalogue::{Catalogue, Layers};
-use crate::skill::{SCHEME, Skill, SkillError, SkillFile};
+use crate::item::skill::{SCHEME, Skill, SkillError, SkillFile};
 
 /// The media type of a directory resource (SEP-2640, directory resources).
 const DIRECTORY_TYPE: &str = "inode/directory";

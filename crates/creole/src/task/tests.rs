@@ -26,10 +26,10 @@ use super::{TaskLimits, Tasks};
 use crate::call::{Call, ClientChannel, Context, Origin};
 use crate::chain::BoxFuture;
 use crate::input::form;
+use crate::item::tool::ToolError;
 use crate::random::failure;
 use crate::seal::Sealer;
 use crate::state::State;
-use crate::tool::ToolError;
 use support::{
     ask, asking, at_once, get, kind, make, modern, never, older, tasks, tasks_in, text, until,
     update,

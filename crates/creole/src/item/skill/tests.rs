@@ -5,7 +5,7 @@ use std::fmt::Write;
 use creole_proto::revision::Rules;
 use serde_json::{Value, json};
 
-use super::*;
+use crate::item::skill::*;
 
 const FRONT: &str = "---\nname: mail\ndescription: Writes mail\nlicense: MIT\n---\nBe brief.\n";
 

@@ -8,7 +8,7 @@ use creole_proto::wire::Raw;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{ToolError, schema_of};
+use crate::item::tool::{ToolError, schema_of};
 
 /// The return values of a tool's function. `K` is the kind of the value, one of those below, and is inferred.
 #[diagnostic::on_unimplemented(

@@ -13,8 +13,8 @@ use granit_parser::{ErrorKind, Parser, ScanError};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use self::builder::{MemberBuilder, line_of, too_deep};
-use self::source::FrontMatterSource;
+use crate::item::front_matter::builder::{MemberBuilder, line_of, too_deep};
+use crate::item::front_matter::source::FrontMatterSource;
 
 /// Maximum length of front matter in bytes.
 const MAX_BYTES: usize = 64 * 1024;

@@ -1,19 +1,19 @@
 //! The text of a front matter, between its two `---`.
 
-use super::{FrontMatterError, MAX_BYTES};
+use crate::item::front_matter::{FrontMatterError, MAX_BYTES};
 
 /// The text of a front matter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FrontMatterSource<'a> {
+pub(crate) struct FrontMatterSource<'a> {
     /// The lines between the two lines `---`.
-    pub(super) text: &'a str,
+    pub(crate) text: &'a str,
     /// The number of these lines.
-    pub(super) lines: usize,
+    pub(crate) lines: usize,
 }
 
 impl<'a> FrontMatterSource<'a> {
     /// The front matter at the start of a file.
-    pub(super) fn extract(file: &'a str) -> Result<Self, FrontMatterError> {
+    pub(crate) fn extract(file: &'a str) -> Result<Self, FrontMatterError> {
         let mut all = file.split_inclusive('\n');
         let first = all.next().unwrap_or_default();
         if without_end(first) != "---" {

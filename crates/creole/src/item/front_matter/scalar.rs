@@ -1,12 +1,12 @@
 //! Resolves plain values to the readings on which YAML 1.1 and YAML 1.2 agree.
 
-use super::Node;
+use crate::item::front_matter::Node;
 
 /// Maximum number of digits that every parser keeps exactly.
 const MAX_DIGITS: usize = 15;
 
 /// The value of a plain scalar, or why parsers do not agree on it.
-pub(super) fn resolve(text: &str) -> Result<Node, String> {
+pub(crate) fn resolve(text: &str) -> Result<Node, String> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Node::Null),
         "true" | "True" | "TRUE" => return Ok(Node::Bool(true)),

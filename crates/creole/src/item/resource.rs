@@ -10,8 +10,8 @@ use creole_proto::model::{CacheHints, Contents};
 
 use crate::call::Context;
 use crate::chain::BoxFuture;
-use crate::tool::ToolError;
-use crate::uri_template::UriTemplate;
+use crate::item::tool::ToolError;
+use crate::item::uri_template::UriTemplate;
 
 /// Reads a resource, given its uri, the values of its template's variables, and the context of the call.
 pub(crate) type ReadResource = dyn Fn(String, Variables, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>>

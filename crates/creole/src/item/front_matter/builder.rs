@@ -2,7 +2,7 @@
 
 use granit_parser::{Event, ScalarStyle, Span, StructureStyle};
 
-use super::{FrontMatterError, MAX_DEPTH, Members, Node, scalar};
+use crate::item::front_matter::{FrontMatterError, MAX_DEPTH, Members, Node, scalar};
 
 const QUOTE: &str = "put the value in quotes";
 
@@ -20,7 +20,7 @@ enum Collection {
 }
 
 /// Builds a value.
-pub(super) struct MemberBuilder<'a> {
+pub(crate) struct MemberBuilder<'a> {
     text: &'a str,
     open: Vec<OpenCollection>,
     members: Members,
@@ -28,17 +28,17 @@ pub(super) struct MemberBuilder<'a> {
 
 impl<'a> MemberBuilder<'a> {
     /// A builder for the events of this text.
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, open: Vec::new(), members: Members::new() }
     }
 
     /// The members of the front matter.
-    pub(super) fn finish(self) -> Members {
+    pub(crate) fn finish(self) -> Members {
         self.members
     }
 
     /// Processes the next event.
-    pub(super) fn handle_event(
+    pub(crate) fn handle_event(
         &mut self,
         event: Event<'_>,
         span: &Span,
@@ -281,12 +281,12 @@ impl<'a> MemberBuilder<'a> {
 }
 
 /// The line number in the file for a line of the front matter, which follows `---`.
-pub(super) fn line_of(line: usize) -> usize {
+pub(crate) fn line_of(line: usize) -> usize {
     line + 1
 }
 
 /// The error for a collection that is nested too deeply.
-pub(super) fn too_deep(line: usize) -> FrontMatterError {
+pub(crate) fn too_deep(line: usize) -> FrontMatterError {
     let what = format!("the front matter is nested deeper than {MAX_DEPTH} levels");
     FrontMatterError::new(line, what, "move the nested values into a file")
 }

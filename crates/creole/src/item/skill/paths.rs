@@ -7,7 +7,7 @@ pub(crate) const SCHEME: &str = "skill://";
 const MAX_PATH_BYTES: usize = 1024;
 
 /// Rejects a path that is not a simple relative path downwards.
-pub(super) fn check_path(path: &str) -> Result<(), &'static str> {
+pub(crate) fn check_path(path: &str) -> Result<(), &'static str> {
     if path.len() > MAX_PATH_BYTES {
         return Err("is longer than 1024 bytes");
     }
@@ -19,7 +19,7 @@ pub(super) fn check_path(path: &str) -> Result<(), &'static str> {
 }
 
 /// The URI for a path: other bytes are percent-encoded (RFC 3986, section 2.1).
-pub(super) fn uri_for_path(path: &str) -> String {
+pub(crate) fn uri_for_path(path: &str) -> String {
     let mut uri = String::with_capacity(SCHEME.len() + path.len());
     uri.push_str(SCHEME);
     for (position, part) in path.split('/').enumerate() {

@@ -15,9 +15,10 @@ use creole_proto::model;
 use creole_proto::model::Definition;
 use creole_proto::wire::{Raw, hex};
 
-use crate::front_matter::{Members, Node};
-use crate::resource::Resource;
-use crate::{front_matter, media, seal};
+use crate::item::front_matter::{Members, Node};
+use crate::item::resource::Resource;
+use crate::item::{front_matter, media};
+use crate::seal;
 
 pub use error::SkillError;
 pub(crate) use paths::SCHEME;

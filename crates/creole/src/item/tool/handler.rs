@@ -8,8 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{IntoToolResult, ToolError};
 use crate::call::Context;
+use crate::item::tool::{IntoToolResult, ToolError};
 
 /// An async function that can be a tool.
 ///
@@ -56,11 +56,11 @@ impl JsonSchema for NoArguments {
     }
 }
 
-/// A function and the state that is its first parameter, from [`Tool::with_state`](super::Tool::with_state).
+/// A function and the state that is its first parameter, from [`Tool::with_state`](crate::item::tool::Tool::with_state).
 #[derive(Debug)]
 pub struct WithState<S, F> {
-    pub(super) state: S,
-    pub(super) function: F,
+    pub(crate) state: S,
+    pub(crate) function: F,
 }
 
 /// Implements [`Handler`] for functions with these parameters, and for the same functions after a state.

@@ -10,8 +10,8 @@ use creole_proto::model::{Content, PromptArgument, PromptMessage, PromptResult, 
 
 use crate::call::Context;
 use crate::chain::BoxFuture;
-use crate::resource::{Completer, Variables, completer};
-use crate::tool::ToolError;
+use crate::item::resource::{Completer, Variables, completer};
+use crate::item::tool::ToolError;
 
 type Render =
     dyn Fn(Variables, Context) -> BoxFuture<'static, Result<PromptResult, ToolError>> + Send + Sync;

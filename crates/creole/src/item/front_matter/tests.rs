@@ -3,7 +3,7 @@
 use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
-use super::*;
+use crate::item::front_matter::*;
 
 fn value(body: &str) -> Value {
     let members = read(&format!("---\n{body}\n---\ntext\n"))
