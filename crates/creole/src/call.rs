@@ -1,5 +1,8 @@
 //! One call, and the context that its handler uses.
 
+pub(crate) mod announcement;
+pub(crate) mod catch_panic;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::successors;

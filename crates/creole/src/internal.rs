@@ -13,7 +13,7 @@ pub mod call {
 
 /// Panics that end a call only.
 pub mod catch_panic {
-    pub use crate::catch_panic::install_hook;
+    pub use crate::call::catch_panic::install_hook;
 }
 
 /// Endpoints, and the operations on all layers of a chain.
@@ -120,7 +120,7 @@ pub mod registry {
 
 /// The replacement of a running server.
 pub mod replacement {
-    pub use crate::replacement::{ReplacedServer, Replacement};
+    pub use crate::server::replacement::{ReplacedServer, Replacement};
 }
 
 /// Processes that share a state.

@@ -212,15 +212,12 @@
     allow(dead_code, reason = "methods that only the transports over HTTP call")
 )]
 
-mod announcement;
 #[cfg(feature = "http")]
 pub mod auth;
 mod budget;
 mod call;
-mod catch_panic;
 mod chain;
 pub mod client;
-mod cursor;
 mod host;
 pub mod input;
 #[doc(hidden)]
@@ -229,7 +226,6 @@ pub(crate) mod item;
 mod process;
 mod random;
 mod registry;
-mod replacement;
 mod replicas;
 mod schema;
 mod seal;

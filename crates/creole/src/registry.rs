@@ -44,7 +44,7 @@ use catalogue::{Catalogue, Layers};
 use remote::LocalOrRemote;
 use skill_index::SkillIndex;
 
-pub use crate::announcement::{Announcement, Recipients};
+pub use crate::call::announcement::{Announcement, Recipients};
 pub use collisions::NameCollision;
 pub use remote::{ItemSource, RemoteItem, RemoteServer};
 pub use session_lists::{SessionList, SessionLists, UnlistedItem};

@@ -302,5 +302,7 @@ const NONCE: usize = 24;
 const EXPIRY: usize = 8;
 const TAG: usize = 16;
 
+pub(crate) mod cursor;
+
 #[cfg(test)]
 mod tests;

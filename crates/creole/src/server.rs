@@ -1,5 +1,7 @@
 //! The server builder, and the service that it starts.
 
+pub(crate) mod replacement;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,8 +12,8 @@ use creole_proto::model::{CacheHints, Implementation, TaskPreference};
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::server::{Call as Started, Profile, ServerLimits};
 
+use crate::call::catch_panic::CatchPanic;
 use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
-use crate::catch_panic::CatchPanic;
 use crate::chain::{BoxFuture, Middleware, Next};
 use crate::item::prompt::Prompt;
 use crate::item::resource::{Resource, Template};

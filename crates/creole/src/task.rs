@@ -15,7 +15,7 @@ mod store;
 mod tests;
 mod work;
 
-use crate::announcement::Announcement;
+use crate::call::announcement::Announcement;
 use crate::sync::Mutex;
 use std::collections::HashSet;
 use std::fmt;

@@ -12,7 +12,7 @@ use super::collisions::skeleton;
 use super::visibility::Viewer;
 use crate::chain;
 use crate::chain::Middleware;
-use crate::cursor::Position;
+use crate::seal::cursor::Position;
 
 /// The layers of a chain, outermost first.
 pub(super) type Layers = Arc<[Arc<dyn Middleware>]>;

@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use super::Registry;
 use super::remote::LocalOrRemote;
 use super::visibility::Viewer;
+use crate::call::catch_panic::{CatchPanic, CaughtPanic};
 use crate::call::{Call, Context};
-use crate::catch_panic::{CatchPanic, CaughtPanic};
 use crate::chain::{BoxFuture, Endpoint};
-use crate::cursor::Position;
 use crate::item::resource::{ReadResource, Variables};
 use crate::item::tool::ToolError;
 use crate::schema::{Schema, Violation};
+use crate::seal::cursor::Position;
 
 impl Endpoint for Registry {
     fn call(&self, mut call: Call) -> BoxFuture<'_, Outcome> {

@@ -12,7 +12,7 @@ use super::{Registry, RegistryState};
 use crate::call::{Call, Context};
 use crate::chain;
 use crate::chain::Endpoint;
-use crate::cursor::Position;
+use crate::seal::cursor::Position;
 
 /// The lists of an upstream for a caller that has its own session there.
 pub trait SessionLists: Send + Sync {

@@ -9,7 +9,7 @@ use creole_proto::operation::{Page, Payload};
 use super::Registry;
 use super::endpoint::unknown_resource_fault;
 use crate::call::Context;
-use crate::cursor::Position;
+use crate::seal::cursor::Position;
 
 /// Maximum length of a URI's part that an error repeats, in characters.
 const MAX_ECHOED_URI: usize = 256;

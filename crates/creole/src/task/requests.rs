@@ -14,8 +14,8 @@ use super::record::{ResponsesByKey, TaskRecord};
 use super::store::{TaskChange, TaskKey, unknown_task};
 use super::{TaskShared, Tasks, check_declared};
 use crate::call::Context;
-use crate::cursor::Position;
 use crate::input::{lower_input_request, try_join_all};
+use crate::seal::cursor::Position;
 
 /// The binding of sealed positions in the list of tasks.
 const LIST: &str = "tasks";

@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 
-use crate::catch_panic::{CatchPanic, CaughtPanic};
+use crate::call::catch_panic::{CatchPanic, CaughtPanic};
 use crate::chain::BoxFuture;
 use crate::serve::http::conn::http1::detach::{DetachSlot, is_event_stream, should_detach};
 use crate::serve::http::conn::http1::fast_path::{FastPathEnd, fast_path};
