@@ -18,7 +18,6 @@
 //! ```
 
 mod call_slot;
-mod callbacks;
 pub(crate) mod connection;
 mod connection_setup;
 pub(crate) mod connector;
@@ -29,16 +28,9 @@ pub(crate) mod era;
 mod mcp_client;
 mod negotiation;
 pub(crate) mod pending_call;
-#[cfg(feature = "http")]
-mod probe;
-mod protocol_violations;
-mod reconnecting;
-mod tasks;
-#[cfg(feature = "http")]
-pub(crate) mod tls;
 pub(crate) mod transport;
-mod typed;
 
+pub use crate::client::mcp_client::typed::{CallToolResult, ListedTool};
 #[cfg(feature = "http")]
 pub use crate::client::transport::http::HttpAddress;
 pub use crate::client::transport::lines::{ChildServer, LineServer};
@@ -47,4 +39,3 @@ pub use connector::Address;
 pub use era::DetectedEra;
 pub use mcp_client::{Client, ClientBuilder};
 pub use transport::Transport;
-pub use typed::{CallToolResult, ListedTool};

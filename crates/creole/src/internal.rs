@@ -159,5 +159,5 @@ pub mod task {
 /// TLS to servers that are no HTTP servers.
 #[cfg(feature = "http")]
 pub mod tls {
-    pub use crate::client::tls::{Encrypted, TlsClient};
+    pub use crate::client::transport::tls::{Encrypted, TlsClient};
 }

@@ -2,6 +2,7 @@
 //! transport.
 
 mod machine_events;
+pub(crate) mod protocol_violations;
 
 use crate::sync::Mutex;
 use std::collections::BTreeMap;
@@ -27,8 +28,8 @@ use super::call_slot::{CallSlot, CallStep, ServerInputRequests, SlotPoll};
 use super::connection_setup::{
     CloseReason, ConnectionSetup, OnInputRequest, OnLog, PriorMessages, ServerNotification,
 };
-use super::protocol_violations::ViolationCounter;
 use super::transport::{Inbox, MessageReceiver, ResumePoint, Transport, TransportHandle};
+use crate::client::dispatcher::protocol_violations::ViolationCounter;
 use crate::process::unavailable_fault;
 
 /// Maximum number of unread notifications; a receiver that lags gets an error.

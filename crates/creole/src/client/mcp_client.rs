@@ -1,6 +1,11 @@
 //! The client for programs that use one server. It detects the server's era, makes calls, and answers input requests in
 //! the style of that era.
 
+pub(crate) mod callbacks;
+pub(crate) mod reconnecting;
+pub(crate) mod tasks;
+pub(crate) mod typed;
+
 use crate::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,15 +24,15 @@ use creole_proto::wire::{Object, Raw};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::callbacks::{Callback, Callbacks};
 use super::connection::{Connection, OnLog};
 use super::connector;
 use super::connector::{Address, ClientOffer, Connector};
 use super::era::DetectedEra;
 use super::pending_call::{CallEvent, CallStep};
-use super::reconnecting::{ReconnectSettings, ReconnectingConnection};
 use super::transport::Transport;
 use crate::chain::BoxFuture;
+use crate::client::mcp_client::callbacks::{Callback, Callbacks};
+use crate::client::mcp_client::reconnecting::{ReconnectSettings, ReconnectingConnection};
 
 /// The dialect of servers without a known dialect.
 const SPEC_DIALECT: &str = "spec";

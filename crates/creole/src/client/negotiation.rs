@@ -5,6 +5,8 @@
 //! replaced by another.
 
 mod era_negotiation;
+#[cfg(feature = "http")]
+pub(crate) mod probe;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,6 +4,8 @@
 #[cfg(feature = "http")]
 pub(crate) mod http;
 pub(crate) mod lines;
+#[cfg(feature = "http")]
+pub(crate) mod tls;
 
 use std::fmt;
 use std::sync::{Arc, Weak};

@@ -8,10 +8,11 @@ use creole_proto::revision::Era;
 use creole_proto::wire::meta::PROTOCOL_VERSION;
 
 use super::super::connection::Connection;
+use super::super::era;
 use super::super::era::DetectedEra;
 use super::super::transport::Transport;
-use super::super::{era, probe};
 use super::{Address, ClientOffer, Connector};
+use crate::client::negotiation::probe;
 use crate::client::transport::http::{HttpAddress, HttpServer, LegacySseServer};
 
 /// Error codes about the form of a request and not about its contents, also in revisions that give them no meaning.

@@ -13,7 +13,6 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use crate::budget::{Budget, Reservation};
 use crate::client::credentials;
 use crate::client::credentials::{Credentials, TokenCache};
-use crate::client::tls::TrustedRoots;
 use crate::client::transport::http::conn::pool::{ConnectionPool, ResponseParts};
 use crate::client::transport::http::conn::proxy::Proxies;
 use crate::client::transport::http::conn::request::{
@@ -22,6 +21,7 @@ use crate::client::transport::http::conn::request::{
 use crate::client::transport::http::conn::response::ResponseHead;
 use crate::client::transport::http::conn::server_connector;
 use crate::client::transport::http::fault;
+use crate::client::transport::tls::TrustedRoots;
 use crate::process::unavailable_fault;
 
 /// Default maximum size of a message.

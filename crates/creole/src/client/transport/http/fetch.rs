@@ -16,7 +16,6 @@ use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::budget::Budget;
-use crate::client::tls::{TrustedRoots, client_config};
 use crate::client::transport::http::address::resolve;
 use crate::client::transport::http::conn::address_filter::{FilteredResolver, NotPublic};
 use crate::client::transport::http::conn::body_reader;
@@ -27,6 +26,7 @@ use crate::client::transport::http::conn::proxy_connector::ProxyConnector;
 use crate::client::transport::http::conn::request::RequestPayload;
 use crate::client::transport::http::conn::response_body::ResponseBody;
 use crate::client::transport::http::conn::server_connector::{IDLE_TIMEOUT, tcp_connector};
+use crate::client::transport::tls::{TrustedRoots, client_config};
 
 /// Maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;

@@ -8,8 +8,8 @@ use creole_proto::fault::Fault;
 use creole_proto::revision::Rules;
 use std::sync::Arc;
 
-use super::era::DetectedEra;
-use super::negotiation::unsupported_fault;
+use crate::client::era::DetectedEra;
+use crate::client::negotiation::unsupported_fault;
 use crate::client::transport::http::{HttpAddress, ProbeResponse as HeardOverHttp};
 
 /// Maximum size of a response.
@@ -19,7 +19,7 @@ const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 ///
 /// # Errors
 /// When the server cannot be reached, requires other credentials, or is no MCP server.
-pub(super) async fn probe_http(
+pub(crate) async fn probe_http(
     target: &HttpAddress,
     profile: &Arc<Profile>,
 ) -> Result<DetectedEra, Fault> {

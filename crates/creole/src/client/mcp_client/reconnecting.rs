@@ -6,12 +6,12 @@ use creole_proto::model::Level;
 use creole_proto::revision::Era;
 use tokio::sync::Mutex;
 
-use super::connection::Connection;
-use super::connector::{ClientOffer, Connector};
+use crate::client::connection::Connection;
+use crate::client::connector::{ClientOffer, Connector};
 
 /// The current connection of a client.
 #[derive(Debug)]
-pub(super) struct ReconnectingConnection {
+pub(crate) struct ReconnectingConnection {
     current: RwLock<Connection>,
     /// How a new connection is opened, if that is possible.
     reconnect_settings: Option<ReconnectSettings>,
@@ -22,16 +22,16 @@ pub(super) struct ReconnectingConnection {
 
 /// The settings for a new connection.
 #[derive(Debug)]
-pub(super) struct ReconnectSettings {
-    pub(super) connector: Connector,
+pub(crate) struct ReconnectSettings {
+    pub(crate) connector: Connector,
     /// The preferred era.
-    pub(super) era: Era,
-    pub(super) offer: ClientOffer,
+    pub(crate) era: Era,
+    pub(crate) offer: ClientOffer,
 }
 
 impl ReconnectingConnection {
     /// Wraps a new connection; log messages from this level on are requested.
-    pub(super) async fn new(
+    pub(crate) async fn new(
         connection: Connection,
         again: Option<ReconnectSettings>,
         level: Option<Level>,
@@ -47,13 +47,13 @@ impl ReconnectingConnection {
     }
 
     /// The current connection.
-    pub(super) fn connection(&self) -> Connection {
+    pub(crate) fn connection(&self) -> Connection {
         self.current.read().clone()
     }
 
     /// Opens a new connection, if the server lost this session and therefore processed none of its requests; returns
     /// whether there is a new one.
-    pub(super) async fn reconnect(&self, lost: &Connection) -> bool {
+    pub(crate) async fn reconnect(&self, lost: &Connection) -> bool {
         let Some(ReconnectSettings { connector: dialer, era, offer }) = &self.reconnect_settings
         else {
             return false;

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::mcp_client::{Client, internal_fault};
+use crate::client::mcp_client::{Client, internal_fault};
 
 /// A tool as a server lists it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

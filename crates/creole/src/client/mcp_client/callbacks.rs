@@ -10,26 +10,26 @@ use creole_proto::operation::Event;
 use creole_proto::wire::Raw;
 use serde_json::{Map, Value, json};
 
-use super::pending_call::ServerInputRequest;
 use crate::chain::BoxFuture;
+use crate::client::pending_call::ServerInputRequest;
 
 /// Returns the result for an input request; `None` declines it.
-pub(super) type Callback =
+pub(crate) type Callback =
     Arc<dyn Fn(InputRequest) -> BoxFuture<'static, Option<Raw>> + Send + Sync>;
 
 /// The callback for each kind of input request.
 #[derive(Clone, Default)]
-pub(super) struct Callbacks {
-    pub(super) form: Option<Callback>,
-    pub(super) url: Option<Callback>,
-    pub(super) sample: Option<Callback>,
-    pub(super) roots: Option<Callback>,
-    pub(super) event: Option<Arc<dyn Fn(Event) + Send + Sync>>,
+pub(crate) struct Callbacks {
+    pub(crate) form: Option<Callback>,
+    pub(crate) url: Option<Callback>,
+    pub(crate) sample: Option<Callback>,
+    pub(crate) roots: Option<Callback>,
+    pub(crate) event: Option<Arc<dyn Fn(Event) + Send + Sync>>,
 }
 
 impl Callbacks {
     /// The client capabilities that are sent to servers.
-    pub(super) fn capabilities(&self) -> ClientCapabilities {
+    pub(crate) fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities {
             elicitation_form: self.form.is_some(),
             elicitation_url: self.url.is_some(),
@@ -41,7 +41,7 @@ impl Callbacks {
     }
 
     /// Handles an input request.
-    pub(super) async fn handle(&self, question: InputRequest) -> Result<Raw, InputRequestError> {
+    pub(crate) async fn handle(&self, question: InputRequest) -> Result<Raw, InputRequestError> {
         let (callback, may_decline) = match &question {
             InputRequest::Form { .. } => (&self.form, true),
             InputRequest::Url { .. } => (&self.url, true),
@@ -61,13 +61,13 @@ impl Callbacks {
     }
 
     /// Handles an input request and sends its response.
-    pub(super) async fn respond(self, asked: ServerInputRequest) {
+    pub(crate) async fn respond(self, asked: ServerInputRequest) {
         let answer = self.handle(asked.request).await;
         asked.responder.respond(answer);
     }
 
     /// Handles all input requests of a round: returns an object with the responses by their keys.
-    pub(super) async fn handle_all(&self, asks: Vec<KeyedInputRequest>) -> Result<Raw, Fault> {
+    pub(crate) async fn handle_all(&self, asks: Vec<KeyedInputRequest>) -> Result<Raw, Fault> {
         let mut answers = Map::new();
         for KeyedInputRequest { key, question } in asks {
             let what = question.required_capability_text();

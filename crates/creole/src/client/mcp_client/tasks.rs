@@ -14,7 +14,7 @@ use creole_proto::operation::{Event, Operation, Outcome, Payload};
 use creole_proto::revision::TaskModel;
 use tokio::time::{sleep, timeout};
 
-use super::mcp_client::{Client, internal_fault};
+use crate::client::mcp_client::{Client, internal_fault};
 
 /// Minimum and maximum interval between two polls of a task.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -25,14 +25,14 @@ const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 3600);
 
 impl Client {
     /// Records which tools only run as tasks, for revisions in which calls must request that.
-    pub(super) fn learn_tasks(&self, tools: &[Arc<Definition>]) {
+    pub(crate) fn learn_tasks(&self, tools: &[Arc<Definition>]) {
         let required = tools.iter().filter(|it| it.task_support() == TaskSupport::Required);
         let names: BTreeSet<String> = required.map(|tool| tool.name().to_owned()).collect();
         *self.task_tools.lock() = names;
     }
 
     /// Allows the server to make the call a task, if the revision has that: the task is then followed.
-    pub(super) fn allow_tasks(&self, request: &mut CallRequest) {
+    pub(crate) fn allow_tasks(&self, request: &mut CallRequest) {
         let Operation::CallTool { name, .. } = &request.operation else { return };
         let connection = self.connection();
         let greeting = connection.greeting();
@@ -59,7 +59,7 @@ impl Client {
     }
 
     /// The outcome of a call that became a task.
-    pub(super) async fn follow_task(&self, task: Arc<Task>) -> Result<Payload, Fault> {
+    pub(crate) async fn follow_task(&self, task: Arc<Task>) -> Result<Payload, Fault> {
         let followed = timeout(MAX_TASK_TIME, self.poll_to_end(task)).await;
         followed
             .unwrap_or_else(|_| Err(Fault::new(FaultKind::Timeout, "the task did not end in time")))

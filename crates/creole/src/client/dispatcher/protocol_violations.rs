@@ -8,7 +8,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 
 /// Limits the rate of violations.
 #[derive(Debug, Default)]
-pub(super) struct ViolationCounter {
+pub(crate) struct ViolationCounter {
     period_start: Duration,
     /// The total at the start of the period.
     total_at_start: usize,
@@ -16,7 +16,7 @@ pub(super) struct ViolationCounter {
 
 impl ViolationCounter {
     /// Takes the current total; returns whether too many of the violations are new.
-    pub(super) fn record_total(&mut self, total: usize, now: Duration) -> bool {
+    pub(crate) fn record_total(&mut self, total: usize, now: Duration) -> bool {
         if now.saturating_sub(self.period_start) >= PERIOD {
             (self.period_start, self.total_at_start) = (now, total);
         }
