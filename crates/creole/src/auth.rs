@@ -15,8 +15,6 @@ mod header;
 pub(crate) mod keys;
 mod login_throttle;
 pub(crate) mod password;
-mod password_cache;
-mod password_pool;
 mod principal;
 pub(crate) mod secret;
 mod users;
@@ -40,14 +38,14 @@ pub use keys::BearerKey;
 pub(crate) use login_throttle::network_prefix;
 pub use principal::{Principal, Requirement};
 
+use crate::auth::password::cache::PasswordCache;
+use crate::auth::password::pool::PasswordPool;
 use challenge::{Challenge, Schemes};
 use denial::{Denial, DenialReason};
 use file::CredentialKind;
 use header::PresentedCredentials;
 use keys::BearerKeys;
 use login_throttle::LoginThrottle;
-use password_cache::PasswordCache;
-use password_pool::PasswordPool;
 use secret::Secret;
 use users::Users;
 
@@ -293,7 +291,7 @@ impl Authenticator {
         let (verify, hash) = (Arc::clone(&self.shared.verify), found.hash);
         let fits = self.shared.pool.run(move || verify(password.expose(), &hash)).await;
         match (fits, found.principal) {
-            (Err(password_pool::PoolBusy), _) => {
+            (Err(crate::auth::password::pool::PoolBusy), _) => {
                 attempt.cancel();
                 PasswordCheck::Busy
             }

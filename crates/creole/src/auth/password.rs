@@ -1,5 +1,8 @@
 //! Password hashing, and the checks of hashes and of new passwords.
 
+pub(crate) mod cache;
+pub(crate) mod pool;
+
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
 

@@ -10,35 +10,35 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::Digest;
-use super::principal::Principal;
+use crate::auth::Digest;
+use crate::auth::principal::Principal;
 
 /// How long a password is not verified again.
-pub(super) const CACHE_TTL: Duration = Duration::from_secs(60);
+pub(crate) const CACHE_TTL: Duration = Duration::from_secs(60);
 /// Maximum number of entries.
 const MAX_CACHED: usize = 1024;
 
 /// The entries, by the fingerprint of header and address. No password is stored.
 #[derive(Debug)]
-pub(super) struct PasswordCache<T> {
+pub(crate) struct PasswordCache<T> {
     verified: Mutex<HashMap<Digest, (Instant, Principal)>>,
     in_progress: Mutex<HashMap<Digest, Arc<OnceCell<T>>>>,
 }
 
 impl<T> PasswordCache<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { verified: Mutex::default(), in_progress: Mutex::default() }
     }
 
     /// The principal, if the password was verified recently.
-    pub(super) fn find(&self, fingerprint: &Digest) -> Option<Principal> {
+    pub(crate) fn find(&self, fingerprint: &Digest) -> Option<Principal> {
         let right = self.verified.lock();
         let (until, principal) = right.get(fingerprint)?;
         (Instant::now() < *until).then(|| principal.clone())
     }
 
     /// Records a verified password.
-    pub(super) fn insert(&self, fingerprint: Digest, principal: &Principal) {
+    pub(crate) fn insert(&self, fingerprint: Digest, principal: &Principal) {
         let now = Instant::now();
         let mut right = self.verified.lock();
         if right.len() >= MAX_CACHED {
@@ -52,7 +52,7 @@ impl<T> PasswordCache<T> {
     }
 
     /// Joins the one verification of this fingerprint: concurrent attempts share its outcome.
-    pub(super) fn join_check(&self, fingerprint: Digest) -> SharedCheck<'_, T> {
+    pub(crate) fn join_check(&self, fingerprint: Digest) -> SharedCheck<'_, T> {
         let cell = Arc::clone(self.in_progress.lock().entry(fingerprint).or_default());
         SharedCheck { recent: self, fingerprint, cell }
     }
@@ -61,17 +61,17 @@ impl<T> PasswordCache<T> {
 #[cfg(test)]
 impl<T> PasswordCache<T> {
     /// The number of attempts that wait for a verification.
-    pub(super) fn waiting_count(&self) -> usize {
+    pub(crate) fn waiting_count(&self) -> usize {
         self.in_progress.lock().values().map(|cell| Arc::strong_count(cell) - 1).sum()
     }
 }
 
 /// One participant of a shared verification.
 #[derive(Debug)]
-pub(super) struct SharedCheck<'a, T> {
+pub(crate) struct SharedCheck<'a, T> {
     recent: &'a PasswordCache<T>,
     fingerprint: Digest,
-    pub(super) cell: Arc<OnceCell<T>>,
+    pub(crate) cell: Arc<OnceCell<T>>,
 }
 
 impl<T> Drop for SharedCheck<'_, T> {

@@ -13,7 +13,7 @@ const MAX_QUEUED_CHECKS: usize = 64;
 
 /// Limits the running and waiting verifications.
 #[derive(Debug)]
-pub(super) struct PasswordPool {
+pub(crate) struct PasswordPool {
     /// One permit for each verification that runs or waits.
     queue_slots: Arc<Semaphore>,
     /// One permit for each verification that runs.
@@ -22,22 +22,22 @@ pub(super) struct PasswordPool {
 
 /// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct PoolBusy;
+pub(crate) struct PoolBusy;
 
 impl PasswordPool {
     /// Half of the processors verify passwords, the others serve requests.
-    pub(super) fn with_defaults() -> Self {
+    pub(crate) fn with_defaults() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self::new((cores / 2).max(1), MAX_QUEUED_CHECKS)
     }
 
-    pub(super) fn new(at_once: usize, queue: usize) -> Self {
+    pub(crate) fn new(at_once: usize, queue: usize) -> Self {
         let (places, running) = (Semaphore::new(at_once + queue), Semaphore::new(at_once));
         Self { queue_slots: Arc::new(places), running: Arc::new(running) }
     }
 
     /// Runs a verification. It continues after the caller has disconnected, and keeps its permit until it is done.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         check: impl FnOnce() -> bool + Send + 'static,
     ) -> Result<bool, PoolBusy> {
