@@ -38,14 +38,14 @@ pub use keys::BearerKey;
 pub(crate) use login_throttle::network_prefix;
 pub use principal::{Principal, Requirement};
 
-use crate::auth::password::cache::PasswordCache;
-use crate::auth::password::pool::PasswordPool;
 use challenge::{Challenge, Schemes};
 use denial::{Denial, DenialReason};
 use file::CredentialKind;
 use header::PresentedCredentials;
 use keys::BearerKeys;
 use login_throttle::LoginThrottle;
+use password::cache::PasswordCache;
+use password::pool::{PasswordPool, PoolBusy};
 use secret::Secret;
 use users::Users;
 
@@ -291,7 +291,7 @@ impl Authenticator {
         let (verify, hash) = (Arc::clone(&self.shared.verify), found.hash);
         let fits = self.shared.pool.run(move || verify(password.expose(), &hash)).await;
         match (fits, found.principal) {
-            (Err(crate::auth::password::pool::PoolBusy), _) => {
+            (Err(PoolBusy), _) => {
                 attempt.cancel();
                 PasswordCheck::Busy
             }

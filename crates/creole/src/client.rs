@@ -30,12 +30,12 @@ mod negotiation;
 pub(crate) mod pending_call;
 pub(crate) mod transport;
 
-pub use crate::client::mcp_client::typed::{CallToolResult, ListedTool};
 #[cfg(feature = "http")]
 pub use crate::client::transport::http::HttpAddress;
 pub use crate::client::transport::lines::{ChildServer, LineServer};
 pub use crate::process::{GracePeriods, Program};
 pub use connector::Address;
 pub use era::DetectedEra;
+pub use mcp_client::typed::{CallToolResult, ListedTool};
 pub use mcp_client::{Client, ClientBuilder};
 pub use transport::Transport;

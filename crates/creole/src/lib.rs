@@ -222,7 +222,7 @@ mod host;
 pub mod input;
 #[doc(hidden)]
 pub mod internal;
-pub(crate) mod item;
+mod item;
 mod process;
 mod random;
 mod registry;
@@ -237,13 +237,13 @@ mod sync;
 mod task;
 mod telemetry;
 
-pub use crate::item::prompt::{IntoPromptResult, Prompt};
-pub use crate::item::resource::{IntoContents, Resource, Template, Variables};
-pub use crate::item::skill::{Skill, SkillError};
-pub use crate::item::tool::{Handler, IntoToolResult, Json, Tool, ToolError};
 pub use crate::serve::lines::EndReason;
 pub use call::{Call, Context};
 pub use chain::{BoxFuture, Middleware, Next};
+pub use item::prompt::{IntoPromptResult, Prompt};
+pub use item::resource::{IntoContents, Resource, Template, Variables};
+pub use item::skill::{Skill, SkillError};
+pub use item::tool::{Handler, IntoToolResult, Json, Tool, ToolError};
 pub use registry::{Registry, WeakRegistry};
 pub use schema::Schema;
 pub use seal::{Sealer, Secrets};
@@ -255,5 +255,4 @@ pub use creole_proto::model::{
     Content, Contents, Level, PromptMessage, PromptResult, Role, ToolResult,
 };
 pub use creole_proto::operation::Outcome;
-pub use schemars;
-pub use serde;
+pub use {schemars, serde};

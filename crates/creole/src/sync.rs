@@ -3,8 +3,7 @@
 //! A call that panics must not end other calls. The data behind these locks is changed in steps that leave it usable,
 //! so the next holder continues after a panic of the last one.
 
-use std::sync;
-use std::sync::{MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 /// A [`std::sync::Mutex`] that ignores poisoning.
 #[derive(Debug, Default)]

@@ -371,7 +371,7 @@ async fn a_right_password_is_not_checked_again_for_a_minute() {
     assert_eq!(stage.work.total(), 1);
     granted(authenticator.authenticate(Some(&header), peer(2)).await);
     assert_eq!(stage.work.total(), 2, "each address is checked separately");
-    tokio::time::advance(password_cache::CACHE_TTL).await;
+    tokio::time::advance(password::cache::CACHE_TTL).await;
     granted(authenticator.authenticate(Some(&header), peer(1)).await);
     assert_eq!(stage.work.total(), 3);
 }

@@ -2,7 +2,7 @@
 //! transport.
 
 mod machine_events;
-pub(crate) mod protocol_violations;
+mod protocol_violations;
 
 use crate::sync::Mutex;
 use std::collections::BTreeMap;

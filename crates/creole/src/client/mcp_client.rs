@@ -1,9 +1,9 @@
 //! The client for programs that use one server. It detects the server's era, makes calls, and answers input requests in
 //! the style of that era.
 
-pub(crate) mod callbacks;
-pub(crate) mod reconnecting;
-pub(crate) mod tasks;
+mod callbacks;
+mod reconnecting;
+mod tasks;
 pub(crate) mod typed;
 
 use crate::sync::Mutex;
@@ -31,8 +31,8 @@ use super::era::DetectedEra;
 use super::pending_call::{CallEvent, CallStep};
 use super::transport::Transport;
 use crate::chain::BoxFuture;
-use crate::client::mcp_client::callbacks::{Callback, Callbacks};
-use crate::client::mcp_client::reconnecting::{ReconnectSettings, ReconnectingConnection};
+use callbacks::{Callback, Callbacks};
+use reconnecting::{ReconnectSettings, ReconnectingConnection};
 
 /// The dialect of servers without a known dialect.
 const SPEC_DIALECT: &str = "spec";
