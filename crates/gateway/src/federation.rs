@@ -138,7 +138,7 @@ impl Federation {
     /// Waits until each upstream is ready or has failed, at most for its startup timeout.
     pub async fn wait_until_settled(&self) {
         for upstream in self.upstreams() {
-            upstream.wait_until_settled().await;
+            upstream.startup().wait_until_settled().await;
         }
     }
 
@@ -181,9 +181,9 @@ impl Federation {
     /// Waits until every upstream is ready or has failed, but only for a short time: the lists of slow upstreams are
     /// announced later. While there is no item at all, the wait is longer.
     async fn wait_for_all(&self, context: &Context) {
-        let since = |upstream: &Arc<Upstream>| upstream.starting_since();
+        let since = |upstream: &Arc<Upstream>| upstream.startup().since();
         let mut waiting = self.spawn_startup_waits(context);
-        let starting = self.upstreams().iter().filter(|upstream| upstream.is_starting());
+        let starting = self.upstreams().iter().filter(|upstream| upstream.startup().is_starting());
         let last = starting.filter_map(since).max().unwrap_or_else(Instant::now);
         let wait = self.list_wait.for_client(context);
         let (grace, longest) = (sleep_until(last + wait), sleep_until(last + wait.max(EMPTY_WAIT)));
@@ -196,7 +196,7 @@ impl Federation {
                 () = &mut longest, if !self.is_single_upstream() => break,
             }
         }
-        self.starting_upstreams().for_each(|upstream| upstream.mark_missed());
+        self.starting_upstreams().for_each(|upstream| upstream.startup().mark_missed());
     }
 
     /// Refuses to open a session if the only upstream has failed.
@@ -213,7 +213,8 @@ impl Federation {
     /// One wait per upstream that is still starting. Each ends when the upstream is ready, has failed or has timed out.
     fn spawn_startup_waits(&self, context: &Context) -> JoinSet<()> {
         let mut waiting = JoinSet::new();
-        for upstream in self.upstreams().iter().filter(|upstream| upstream.is_starting()) {
+        for upstream in self.upstreams().iter().filter(|upstream| upstream.startup().is_starting())
+        {
             let (upstream, context) = (Arc::clone(upstream), context.clone());
             // Its status records the result.
             waiting.spawn(async move { _ = upstream.wait_until_ready(&context).await });
@@ -310,7 +311,7 @@ impl FederationReplacement {
         let mut waiting = JoinSet::new();
         for upstream in &self.members.upstreams {
             let upstream = Arc::clone(upstream);
-            waiting.spawn(async move { upstream.wait_until_tried().await });
+            waiting.spawn(async move { upstream.startup().wait_until_tried().await });
         }
         waiting.join_all().await;
     }
@@ -325,7 +326,7 @@ impl FederationReplacement {
         tokio::spawn(watch_chain_changes(registry, Arc::downgrade(&federation.members)));
         federation.members.get_or_init(|| self.members);
         // Clients do not fetch lists again by themselves.
-        federation.starting_upstreams().for_each(|upstream| upstream.mark_missed());
+        federation.starting_upstreams().for_each(|upstream| upstream.startup().mark_missed());
         RemovedUpstreams(self.removed)
     }
 }

@@ -11,7 +11,7 @@ mod lists;
 mod park;
 mod relay;
 pub(crate) mod settings;
-mod startup;
+pub(crate) mod startup;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -30,23 +30,24 @@ use std::sync::{Arc, RwLockReadGuard, Weak};
 use creole::internal::call::ConnectionId;
 use creole::internal::chain::Endpoint;
 use creole::internal::registry::{ItemSource, Recipients};
+use creole::proto::fault::Fault;
+use creole::proto::model::ListKind;
 use creole::proto::operation::{Change, Outcome};
-use creole::{BoxFuture, Call, Registry};
-use tokio::sync::{Mutex as AsyncMutex, watch as signal};
-use tokio::time::Instant;
+use creole::{BoxFuture, Call, Context, Registry};
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::upstream::connections::UpstreamSessions;
 use crate::upstream::lists::excluded_items::ExcludedItems;
 use crate::upstream::lists::list_age::ListAges;
 use crate::upstream::lists::list_failures::ListFailures;
 use crate::upstream::lists::list_fetch::ToolIndex;
-use crate::upstream::lists::list_sync::StartupStatus;
 use crate::upstream::lists::session_subscriptions::SessionSubscriptions;
 use crate::upstream::lists::subscriptions::ResourceSubscriptions;
 use crate::upstream::lists::unsubscribe_queue::UnsubscribeQueue;
 use lists::UpstreamLists;
 use park::ParkedCalls;
-use status::StatusRecord;
+use startup::{Startup, StartupStatus};
+use status::{StatusData, StatusRecord, excluded_line, fault_message};
 
 /// A server that the gateway forwards to.
 pub struct Upstream {
@@ -59,11 +60,7 @@ pub struct Upstream {
     session_subscriptions: SessionSubscriptions,
     unsubscribe_queue: UnsubscribeQueue,
     source: RwLock<ItemSource>,
-    status: signal::Sender<StartupStatus>,
-    /// When the start of the upstream began. `None` while it waits for its only caller or for other upstreams.
-    start_time: signal::Sender<Option<Instant>>,
-    /// Whether a client fetched lists before the upstream was ready.
-    lists_missed: AtomicBool,
+    startup: Arc<Startup>,
     tool_index: RwLock<Arc<ToolIndex>>,
     list_ages: ListAges,
     /// The shared lists, and the lists of callers that have their own session.
@@ -86,8 +83,8 @@ impl Upstream {
     /// Starts an upstream. The registry lists its items as soon as it is ready.
     pub fn start(settings: UpstreamSettings, registry: &Registry, is_alone: bool) -> Arc<Self> {
         let upstream = Self::new(registry.add_source(), settings, is_alone);
-        if upstream.is_queued() {
-            upstream.start_now();
+        if upstream.startup.is_queued() {
+            upstream.startup.start_now();
         }
         upstream
     }
@@ -112,9 +109,7 @@ impl Upstream {
             session_subscriptions: SessionSubscriptions::default(),
             unsubscribe_queue: UnsubscribeQueue::default(),
             source: RwLock::new(source),
-            status: signal::channel(StartupStatus::Starting).0,
-            start_time: signal::channel(None).0,
-            lists_missed: AtomicBool::new(false),
+            startup: Arc::new(Startup::new(Arc::clone(&settings))),
             tool_index: RwLock::default(),
             list_ages: ListAges::default(),
             lists: UpstreamLists::default(),
@@ -139,6 +134,77 @@ impl Upstream {
     /// The patterns of its layers that have matched none of its items so far, as messages.
     pub fn unmatched_patterns(&self) -> Vec<String> {
         self.settings.chain.unmatched_patterns()
+    }
+
+    /// Whether the upstream is ready.
+    pub fn is_ready(&self) -> bool {
+        self.startup.is_ready()
+    }
+
+    /// Waits until the upstream is ready or has failed, at most for its startup timeout.
+    pub async fn wait_until_ready(&self, context: &Context) -> Result<(), Fault> {
+        if self.is_ready() {
+            return Ok(());
+        }
+        self.start_for_caller(context);
+        self.startup.wait_until_ready().await
+    }
+
+    /// Starts an upstream that waits for its only caller.
+    pub(crate) fn start_for_caller(&self, context: &Context) {
+        if self.startup.waits_for_caller() {
+            self.sessions.set_only_caller(context);
+            self.startup.start_now();
+        }
+    }
+
+    /// Its startup.
+    pub(crate) fn startup(&self) -> &Startup {
+        &self.startup
+    }
+
+    /// Whether no other server provides items.
+    pub(crate) fn is_single(&self) -> bool {
+        self.is_single
+    }
+
+    /// Offers lists of each kind before the upstream declares which it has: a client that opens a session receives the
+    /// capabilities only once.
+    pub(crate) fn offer_lists(&self) {
+        self.source().offer_lists();
+    }
+
+    /// The state of this upstream now.
+    pub fn status(&self) -> UpstreamStatus {
+        let StatusData { revision, declared, latency, last_error } = self.status_record.snapshot();
+        let list = |kind: &ListKind| ListStatus {
+            kind: *kind,
+            items: self.lists.count(*kind),
+            failure: self.list_failures.fault(*kind).as_ref().map(fault_message),
+        };
+        UpstreamStatus {
+            name: self.name().to_owned(),
+            state: match &*self.startup.status() {
+                StartupStatus::Starting if self.startup.since().is_none() => UpstreamState::Waiting,
+                StartupStatus::Starting => UpstreamState::Starting,
+                StartupStatus::Ready => UpstreamState::Ready,
+                StartupStatus::Failed(fault) => {
+                    UpstreamState::Failed(self.settings.with_address(&fault_message(fault)))
+                }
+            },
+            transport: match self.settings.address {
+                Address::Child(_) => "stdio",
+                Address::Http(_) => "http",
+            },
+            revision,
+            lists: declared.iter().map(list).collect(),
+            excluded: self.excluded_items.all().iter().map(excluded_line).collect(),
+            latency,
+            last_error: last_error.map(|error| UpstreamError {
+                message: self.settings.with_address(&error.message),
+                stderr: error.stderr,
+            }),
+        }
     }
 
     /// Closes all connections to the upstream gracefully.

@@ -24,7 +24,8 @@ pub(crate) fn max_concurrent_starts() -> usize {
 /// have started already are skipped.
 pub(super) fn start_in_order(upstreams: Vec<Weak<Upstream>>) {
     let places = Arc::new(Semaphore::new(max_concurrent_starts()));
-    let mut rest = upstreams.into_iter().filter_map(|it| it.upgrade()).filter(|it| it.is_queued());
+    let mut rest =
+        upstreams.into_iter().filter_map(|it| it.upgrade()).filter(|it| it.startup().is_queued());
     let mut waiting = Vec::new();
     for upstream in rest.by_ref() {
         match Arc::clone(&places).try_acquire_owned() {
@@ -52,10 +53,10 @@ pub(super) fn start_in_order(upstreams: Vec<Weak<Upstream>>) {
 
 /// Starts one upstream. It holds its permit until it is ready or takes too long.
 fn start_one(upstream: &Arc<Upstream>, place: tokio::sync::OwnedSemaphorePermit) {
-    upstream.start_now();
+    upstream.startup().start_now();
     let upstream = Arc::clone(upstream);
     tokio::spawn(async move {
-        _ = timeout(MAX_START_WAIT, upstream.wait_until_tried()).await;
+        _ = timeout(MAX_START_WAIT, upstream.startup().wait_until_tried()).await;
         drop(place);
     });
 }

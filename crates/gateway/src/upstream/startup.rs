@@ -1,28 +1,69 @@
 //! The startup of an upstream: how long callers wait for it, and which clients fetched lists before it was ready.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use creole::Context;
 use creole::proto::fault::{Fault, FaultKind};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Affinity, Upstream};
-use crate::upstream::lists::list_sync::StartupStatus;
+use crate::upstream::settings::{Affinity, UpstreamSettings};
 
-impl Upstream {
+/// The startup status of an upstream.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum StartupStatus {
+    /// It has not been reached yet.
+    #[default]
+    Starting,
+    /// It was reached, and its lists were fetched.
+    Ready,
+    /// It is unreachable for this reason. Its lists are those of the last session.
+    Failed(Fault),
+}
+
+/// Whether an upstream has started.
+pub(crate) struct Startup {
+    settings: Arc<UpstreamSettings>,
+    status: watch::Sender<StartupStatus>,
+    /// When the start of the upstream began. `None` while it waits for its only caller or for other upstreams.
+    start_time: watch::Sender<Option<Instant>>,
+    /// Whether a client fetched lists before the upstream was ready.
+    lists_missed: AtomicBool,
+}
+
+impl Startup {
+    pub(super) fn new(settings: Arc<UpstreamSettings>) -> Self {
+        Self {
+            settings,
+            status: watch::Sender::default(),
+            start_time: watch::Sender::default(),
+            lists_missed: AtomicBool::new(false),
+        }
+    }
+
+    /// The status now.
+    pub(super) fn status(&self) -> watch::Ref<'_, StartupStatus> {
+        self.status.borrow()
+    }
+
     /// Whether the upstream is ready.
-    pub fn is_ready(&self) -> bool {
-        *self.status.borrow() == StartupStatus::Ready
+    pub(crate) fn is_ready(&self) -> bool {
+        *self.status() == StartupStatus::Ready
     }
 
     /// Whether the upstream is neither ready nor failed.
     pub(crate) fn is_starting(&self) -> bool {
-        *self.status.borrow() == StartupStatus::Starting
+        *self.status() == StartupStatus::Starting
     }
 
     /// Whether the upstream has not started although it waits for no caller.
     pub(crate) fn is_queued(&self) -> bool {
-        self.settings.affinity != Affinity::Single && self.starting_since().is_none()
+        self.settings.affinity != Affinity::Single && self.since().is_none()
+    }
+
+    /// Whether the upstream waits for its only caller.
+    pub(super) fn waits_for_caller(&self) -> bool {
+        self.settings.affinity == Affinity::Single && self.since().is_none()
     }
 
     /// Starts the upstream.
@@ -35,23 +76,28 @@ impl Upstream {
     }
 
     /// When the start of the upstream began.
-    pub(crate) fn starting_since(&self) -> Option<Instant> {
+    pub(crate) fn since(&self) -> Option<Instant> {
         *self.start_time.borrow()
     }
 
-    /// Whether no other server provides items.
-    pub(crate) fn is_single(&self) -> bool {
-        self.is_single
+    /// When the start of the upstream began, once it has.
+    pub(super) fn start_time(&self) -> watch::Receiver<Option<Instant>> {
+        self.start_time.subscribe()
+    }
+
+    /// Records that the upstream is ready. Returns whether it is for the first time.
+    pub(super) fn set_ready(&self) -> bool {
+        self.status.send_replace(StartupStatus::Ready) == StartupStatus::Starting
+    }
+
+    /// Records that the upstream is unreachable.
+    pub(super) fn set_failed(&self, fault: Fault) {
+        self.status.send_replace(StartupStatus::Failed(fault));
     }
 
     /// Waits until the upstream is ready or has failed, at most for its startup timeout.
-    pub async fn wait_until_ready(&self, context: &Context) -> Result<(), Fault> {
-        if self.is_ready() {
-            return Ok(());
-        }
-        self.start_for_caller(context);
-        let until =
-            self.starting_since().unwrap_or_else(Instant::now) + self.settings.startup_timeout;
+    pub(super) async fn wait_until_ready(&self) -> Result<(), Fault> {
+        let until = self.since().unwrap_or_else(Instant::now) + self.settings.startup_timeout;
         let mut status = self.status.subscribe();
         let reached = status.wait_for(|status| *status != StartupStatus::Starting);
         match timeout_at(until, reached).await {
@@ -60,7 +106,8 @@ impl Upstream {
                 _ => Ok(()),
             },
             _ => {
-                let (name, seconds) = (self.name(), self.settings.startup_timeout.as_secs());
+                let (name, seconds) =
+                    (self.settings.name(), self.settings.startup_timeout.as_secs());
                 let detail = format!("`{name}` did not respond within {seconds} s");
                 Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(name))
             }
@@ -70,10 +117,7 @@ impl Upstream {
     /// Waits until the upstream is ready or has failed, unless it waits for its only caller.
     pub(crate) async fn wait_until_tried(&self) {
         if self.settings.affinity != Affinity::Single {
-            let mut status = self.status.subscribe();
-            let reached = status.wait_for(|status| *status != StartupStatus::Starting);
-            // The swap happens in either case.
-            _ = timeout(self.settings.startup_timeout, reached).await;
+            self.wait_until_settled().await;
         }
     }
 
@@ -85,19 +129,6 @@ impl Upstream {
         _ = timeout(self.settings.startup_timeout, settled).await;
     }
 
-    /// Starts an upstream that waits for its only caller.
-    pub(crate) fn start_for_caller(&self, context: &Context) {
-        if self.settings.affinity == Affinity::Single && self.starting_since().is_none() {
-            self.sessions.set_only_caller(context);
-            self.start_now();
-        }
-    }
-
-    pub(super) async fn wait_for_start(&self) {
-        // The sender lives as long as `self`.
-        _ = self.start_time.subscribe().wait_for(Option::is_some).await;
-    }
-
     /// Records that a client fetched lists without those of this upstream. It is notified when they arrive.
     pub(crate) fn mark_missed(&self) {
         // An exchange, as in `take_missed`: the second of the two sees everything that happened before the first.
@@ -107,11 +138,5 @@ impl Upstream {
     /// Whether a client fetched lists without those of this upstream.
     pub(super) fn take_missed(&self) -> bool {
         self.lists_missed.swap(false, Ordering::AcqRel)
-    }
-
-    /// Offers lists of each kind before the upstream declares which it has: a client that opens a session receives the
-    /// capabilities only once.
-    pub(crate) fn offer_lists(&self) {
-        self.source().offer_lists();
     }
 }

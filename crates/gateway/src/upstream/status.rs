@@ -3,13 +3,8 @@
 use creole::internal::sync::Mutex;
 use std::time::Duration;
 
-use creole::client::Address;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ExcludedItem, ListKind};
-
-use super::Upstream;
-use crate::upstream::lists::list_fetch::LISTS;
-use crate::upstream::lists::list_sync::StartupStatus;
 
 /// The state of one upstream at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,11 +84,11 @@ impl From<&Fault> for UpstreamError {
 pub(super) struct StatusRecord(Mutex<StatusData>);
 
 #[derive(Clone, Default)]
-struct StatusData {
-    revision: Option<String>,
-    declared: Vec<ListKind>,
-    latency: Option<Duration>,
-    last_error: Option<UpstreamError>,
+pub(super) struct StatusData {
+    pub(super) revision: Option<String>,
+    pub(super) declared: Vec<ListKind>,
+    pub(super) latency: Option<Duration>,
+    pub(super) last_error: Option<UpstreamError>,
 }
 
 impl StatusRecord {
@@ -112,13 +107,11 @@ impl StatusRecord {
         self.update(|known| known.latency = Some(latency));
     }
 
-    /// Records the server information of the upstream.
-    pub(super) fn set_greeting(&self, greeting: &creole::proto::client::NegotiationResult) {
-        let has = greeting.server_info.capabilities;
-        let declared = LISTS.iter().filter(|(_, is_declared)| is_declared(&has));
+    /// Records the protocol version of the upstream and the lists that it declares.
+    pub(super) fn set_server(&self, version: String, declared: Vec<ListKind>) {
         self.update(|known| {
-            known.revision = Some(greeting.version.clone());
-            known.declared = declared.map(|(kind, _)| *kind).collect();
+            known.revision = Some(version);
+            known.declared = declared;
         });
     }
 
@@ -131,55 +124,18 @@ impl StatusRecord {
         change(&mut self.0.lock());
     }
 
-    fn snapshot(&self) -> StatusData {
+    pub(super) fn snapshot(&self) -> StatusData {
         self.0.lock().clone()
     }
 }
 
 /// One excluded item as a line of text.
-fn excluded_line((kind, item): &(ListKind, ExcludedItem)) -> String {
+pub(super) fn excluded_line((kind, item): &(ListKind, ExcludedItem)) -> String {
     format!("{} {item}", kind.member())
 }
 
-impl Upstream {
-    /// The state of this upstream now.
-    pub fn status(&self) -> UpstreamStatus {
-        let StatusData { revision, declared, latency, last_error } = self.status_record.snapshot();
-        let list = |kind: &ListKind| ListStatus {
-            kind: *kind,
-            items: self.lists.count(*kind),
-            failure: self.list_failures.fault(*kind).as_ref().map(fault_message),
-        };
-        UpstreamStatus {
-            name: self.name().to_owned(),
-            state: match &*self.status.borrow() {
-                StartupStatus::Starting if self.starting_since().is_none() => {
-                    UpstreamState::Waiting
-                }
-                StartupStatus::Starting => UpstreamState::Starting,
-                StartupStatus::Ready => UpstreamState::Ready,
-                StartupStatus::Failed(fault) => {
-                    UpstreamState::Failed(self.settings.with_address(&fault_message(fault)))
-                }
-            },
-            transport: match self.settings.address {
-                Address::Child(_) => "stdio",
-                Address::Http(_) => "http",
-            },
-            revision,
-            lists: declared.iter().map(list).collect(),
-            excluded: self.excluded_items.all().iter().map(excluded_line).collect(),
-            latency,
-            last_error: last_error.map(|error| UpstreamError {
-                message: self.settings.with_address(&error.message),
-                stderr: error.stderr,
-            }),
-        }
-    }
-}
-
 /// The text of a fault. Some upstreams send errors without a message.
-fn fault_message(fault: &Fault) -> String {
+pub(super) fn fault_message(fault: &Fault) -> String {
     match (fault.detail.is_empty(), fault.subject.is_empty()) {
         (false, _) => fault.detail.clone(),
         (true, false) => format!("{:?}: {}", fault.kind, fault.subject),

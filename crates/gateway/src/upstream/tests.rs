@@ -14,5 +14,6 @@ use std::time::Duration;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ClientCapabilities;
 use creole::proto::wire::Raw;
+use tokio::time::Instant;
 
 use super::*;

@@ -31,24 +31,16 @@ const LOG_EVERY_ATTEMPTS: u32 = 300;
 /// How long a list request waits for a refresh.
 pub(crate) const REFRESH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The startup status of an upstream.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum StartupStatus {
-    /// It has not been reached yet.
-    #[default]
-    Starting,
-    /// It was reached, and its lists were fetched.
-    Ready,
-    /// It is unreachable for this reason. Its lists are those of the last session.
-    Failed(Fault),
-}
-
 /// Runs until the upstream is dropped.
 pub(crate) async fn run_list_sync(upstream: Weak<Upstream>) {
     let mut attempts: u32 = 0;
     loop {
+        let Some(mut start) = upstream.upgrade().map(|it| it.startup.start_time()) else { return };
+        // An upstream that is dropped before it starts is not kept by this task.
+        if start.wait_for(Option::is_some).await.is_err() {
+            return;
+        }
         let Some(strong) = upstream.upgrade() else { return };
-        strong.wait_for_start().await;
         match strong.connect_and_fetch().await {
             Ok((connection, ears)) => {
                 attempts = 0;
@@ -82,12 +74,14 @@ impl Upstream {
             endpoint: self.endpoint(),
             sessions: Some(Arc::clone(self) as _),
         });
-        self.status_record.set_greeting(&greeting);
+        let declared = LISTS.iter().filter(|(_, is_declared)| is_declared(&capabilities));
+        let declared = declared.map(|(kind, _)| *kind).collect();
+        self.status_record.set_server(greeting.version.clone(), declared);
         self.fetch_all_lists(&connection).await?;
         let is_heard = self.subscriptions.restore(&connection).await && is_heard;
         self.set_announces_changes(&connection, is_heard);
-        let before = self.status.send_replace(StartupStatus::Ready);
-        if self.take_missed() || before != StartupStatus::Starting {
+        let is_first = self.startup.set_ready();
+        if self.startup.take_missed() || !is_first {
             // Lists may have changed while the gateway was not connected, or a client fetched them too early.
             self.announce_all_changes();
         }
@@ -127,7 +121,7 @@ impl Upstream {
             tracing::warn!(target: "creole", upstream, reason, attempts, "upstream not reached");
         }
         self.status_record.set_error(&fault);
-        self.status.send_replace(StartupStatus::Failed(fault));
+        self.startup.set_failed(fault);
     }
 
     /// Records a failed fetch of a list. It is fetched again with backoff.

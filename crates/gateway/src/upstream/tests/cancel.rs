@@ -58,7 +58,7 @@ async fn the_server_of_a_call_that_may_be_parked_is_told_why_it_was_cancelled() 
     settings.revisions =
         RevisionChoice::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     let upstream = Upstream::start(settings, &service.registry(), true);
-    upstream.wait_until_tried().await;
+    upstream.startup.wait_until_tried().await;
     let capabilities = ClientCapabilities { elicitation_form: true, ..Default::default() };
     let caller = Caller { capabilities: Arc::new(capabilities), ..plain_caller() };
     let operation = Operation::CallTool { name: "wait".to_owned(), arguments: None };

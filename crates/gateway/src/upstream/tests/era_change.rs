@@ -143,7 +143,7 @@ async fn gateway(place: &Arc<SimulatedServer>) -> (Service, Arc<Upstream>) {
     let service = Server::new("gateway").start();
     let upstream =
         Upstream::start(UpstreamSettings::new(Address::Http(target)), &service.registry(), true);
-    upstream.wait_until_tried().await;
+    upstream.startup.wait_until_tried().await;
     (service, upstream)
 }
 

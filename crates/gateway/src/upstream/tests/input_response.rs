@@ -69,7 +69,7 @@ async fn what_is_no_answer_is_refused_and_the_right_one_still_counts() {
     settings.revisions =
         RevisionChoice::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     let upstream = Upstream::start(settings, &service.registry(), true);
-    upstream.wait_until_tried().await;
+    upstream.startup.wait_until_tried().await;
     let Outcome::InputRequired { requests: asks, request_state: state } =
         call(&service, None).await
     else {

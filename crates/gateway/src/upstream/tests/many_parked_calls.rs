@@ -170,7 +170,7 @@ async fn ten_thousand_calls_wait_in_a_gateway_that_runs_and_their_end_frees_ever
     (settings.input_timeout, settings.max_parked_calls, settings.max_sessions) =
         (PATIENCE, CALLS, 2 * CALLS);
     let upstream = Upstream::start(settings, &service.registry(), true);
-    upstream.wait_until_tried().await;
+    upstream.startup.wait_until_tried().await;
     assert_plain_is_answered(&service, 0).await;
 
     let mut states = Vec::new();

@@ -130,7 +130,7 @@ async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
     connector::in_process::register("near_dead", dead);
     connector::in_process::register("near_living", living);
     let service = front(&federation, &["near_silent", "near_dead", "near_living"]);
-    federation.upstreams()[2].wait_until_tried().await;
+    federation.upstreams()[2].startup().wait_until_tried().await;
     let began = Instant::now();
     assert_said(&call(&service, "a", "near_living__work", "{}").await, "worked");
     assert_said(&call(&service, "a", "own", "{}").await, "own");
@@ -177,7 +177,7 @@ async fn a_slow_server_is_told_of_when_it_comes() {
     assert!(changes.try_recv().is_err());
     // A call of a known prefix waits only for its own upstream.
     assert_said(&call(&service, "a", "late_slow__work", "{}").await, "worked");
-    federation.upstreams()[0].wait_until_tried().await;
+    federation.upstreams()[0].startup().wait_until_tried().await;
     let told =
         timeout(Duration::from_secs(60), changes.recv()).await.expect("a change notification");
     assert_eq!(told.unwrap().change, Change::List(ListKind::Tools));
@@ -313,4 +313,16 @@ async fn a_list_may_be_kept_as_long_as_each_that_it_is_made_of_and_by_its_caller
             assert_eq!(page.cache, CacheHints { ttl_ms: left, public: false });
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_is_dropped_before_it_starts_is_freed() {
+    let service: Service = Server::new("front").start();
+    let upstream = Upstream::new(service.registry().add_source(), settings("not_started"), true);
+    // Its task waits for the start now.
+    delay(Duration::from_secs(1)).await;
+    let freed = Arc::downgrade(&upstream);
+    drop(upstream);
+    delay(Duration::from_secs(1)).await;
+    assert!(freed.upgrade().is_none());
 }
