@@ -202,9 +202,9 @@ impl Federation {
     /// Refuses to open a session if the only upstream has failed.
     async fn check_only_upstream(&self, context: &Context) -> Result<(), Fault> {
         match self.upstreams() {
-            [only] if only.is_single() => only.wait_until_ready(context).await,
+            [only] if only.lists().is_single() => only.wait_until_ready(context).await,
             _ => {
-                self.starting_upstreams().for_each(|upstream| upstream.offer_lists());
+                self.starting_upstreams().for_each(|upstream| upstream.lists().offer_lists());
                 Ok(())
             }
         }
@@ -240,10 +240,12 @@ impl Federation {
     async fn refresh_stale_lists(&self, kind: ListKind, context: &Context) {
         let mut fetching = JoinSet::new();
         // A caller with a session list does not see the shared one.
-        let is_seen = |it: &&Arc<Upstream>| it.is_list_stale(kind) && it.shares_lists(context);
+        let is_seen = |it: &&Arc<Upstream>| {
+            it.lists().is_list_stale(kind) && it.lists().shares_lists(context)
+        };
         for upstream in self.upstreams().iter().filter(is_seen) {
-            let upstream = Arc::clone(upstream);
-            fetching.spawn(async move { upstream.refresh_list(kind).await });
+            let lists = Arc::clone(upstream.lists());
+            fetching.spawn(async move { lists.refresh_list(kind).await });
         }
         fetching.join_all().await;
     }
@@ -251,8 +253,11 @@ impl Federation {
     /// Sets the cache hints of a list: the shortest time to live of its parts. The scope is private, since the lists
     /// may depend on the caller.
     fn set_cache_hints(&self, page: &mut Page) {
-        let left =
-            self.upstreams().iter().filter_map(|upstream| upstream.list_ttl(page.kind)).min();
+        let left = self
+            .upstreams()
+            .iter()
+            .filter_map(|upstream| upstream.lists().list_ttl(page.kind))
+            .min();
         let left = match self.starting_upstreams().next() {
             None => left,
             Some(_) => Some(Duration::ZERO),
@@ -265,14 +270,14 @@ impl Federation {
 
     /// Whether there is one upstream and nothing else.
     fn is_single_upstream(&self) -> bool {
-        matches!(self.upstreams(), [only] if only.is_single())
+        matches!(self.upstreams(), [only] if only.lists().is_single())
     }
 
     /// Why the first fetch of this list from the only upstream failed. With several upstreams the lists of the others
     /// are returned.
     fn only_upstream_list_failure(&self, kind: ListKind) -> Option<Fault> {
         match self.upstreams() {
-            [only] if only.is_single() => only.list_failure(kind),
+            [only] if only.lists().is_single() => only.lists().list_failure(kind),
             _ => None,
         }
     }
@@ -280,9 +285,10 @@ impl Federation {
     /// Fetches the session lists of this caller that were not fetched yet.
     async fn fetch_session_lists(&self, kind: ListKind, context: &Context) {
         let mut looking = JoinSet::new();
-        for upstream in self.upstreams().iter().filter(|it| it.needs_list_fetch(kind, context)) {
-            let (upstream, context) = (Arc::clone(upstream), context.clone());
-            looking.spawn(async move { upstream.fetch_list_for(kind, &context).await });
+        let lists = self.upstreams().iter().map(|upstream| upstream.lists());
+        for lists in lists.filter(|it| it.needs_list_fetch(kind, context)) {
+            let (lists, context) = (Arc::clone(lists), context.clone());
+            looking.spawn(async move { lists.fetch_list_for(kind, &context).await });
         }
         looking.join_all().await;
     }

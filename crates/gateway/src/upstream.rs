@@ -23,60 +23,28 @@ pub use crate::upstream::settings::{
 pub use creole::client::Address;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
-use creole::internal::sync::RwLock;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, RwLockReadGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use creole::internal::call::ConnectionId;
 use creole::internal::chain::Endpoint;
-use creole::internal::registry::{ItemSource, Recipients};
+use creole::internal::registry::ItemSource;
 use creole::proto::fault::Fault;
-use creole::proto::model::ListKind;
-use creole::proto::operation::{Change, Outcome};
+use creole::proto::operation::Outcome;
 use creole::{BoxFuture, Call, Context, Registry};
-use tokio::sync::Mutex as AsyncMutex;
 
 use crate::upstream::connections::UpstreamSessions;
-use crate::upstream::lists::excluded_items::ExcludedItems;
-use crate::upstream::lists::list_age::ListAges;
-use crate::upstream::lists::list_failures::ListFailures;
-use crate::upstream::lists::list_fetch::ToolIndex;
-use crate::upstream::lists::session_subscriptions::SessionSubscriptions;
-use crate::upstream::lists::subscriptions::ResourceSubscriptions;
-use crate::upstream::lists::unsubscribe_queue::UnsubscribeQueue;
-use lists::UpstreamLists;
-use park::ParkedCalls;
-use startup::{Startup, StartupStatus};
-use status::{StatusData, StatusRecord, excluded_line, fault_message};
+use crate::upstream::lists::{UpstreamLists, list_sync};
+use crate::upstream::park::ParkedCalls;
+use crate::upstream::startup::{Startup, StartupStatus};
+use crate::upstream::status::{StatusData, excluded_line, fault_message};
 
 /// A server that the gateway forwards to.
 pub struct Upstream {
-    this: Weak<Self>,
     settings: Arc<UpstreamSettings>,
     sessions: Arc<UpstreamSessions>,
     parked_calls: Arc<ParkedCalls>,
-    subscriptions: ResourceSubscriptions,
-    /// The subscriptions in sessions of callers.
-    session_subscriptions: SessionSubscriptions,
-    unsubscribe_queue: UnsubscribeQueue,
-    source: RwLock<ItemSource>,
     startup: Arc<Startup>,
-    tool_index: RwLock<Arc<ToolIndex>>,
-    list_ages: ListAges,
-    /// The shared lists, and the lists of callers that have their own session.
-    lists: UpstreamLists,
-    excluded_items: ExcludedItems,
-    /// The lists whose last fetch failed.
-    list_failures: ListFailures,
-    status_record: StatusRecord,
-    /// Whether the upstream decides which calls become tasks.
-    decides_tasks: AtomicBool,
-    /// Whether the upstream announces changes of its lists.
-    announces_changes: AtomicBool,
-    /// Held while stale lists are fetched.
-    refresh_lock: AsyncMutex<()>,
-    /// Whether no other server provides items here. If others do, the instructions have to name the upstream.
-    is_single: bool,
+    lists: Arc<UpstreamLists>,
 }
 
 impl Upstream {
@@ -98,31 +66,22 @@ impl Upstream {
             settings.max_parked_calls,
             settings.replicas.clone(),
         );
-        let upstream = Arc::new_cyclic(|this| Self {
-            this: Weak::clone(this),
-            sessions: Arc::new(UpstreamSessions::new(
-                Arc::clone(&settings),
-                Arc::clone(&parked_calls) as _,
-            )),
-            parked_calls,
-            subscriptions: ResourceSubscriptions::default(),
-            session_subscriptions: SessionSubscriptions::default(),
-            unsubscribe_queue: UnsubscribeQueue::default(),
-            source: RwLock::new(source),
-            startup: Arc::new(Startup::new(Arc::clone(&settings))),
-            tool_index: RwLock::default(),
-            list_ages: ListAges::default(),
-            lists: UpstreamLists::default(),
-            excluded_items: ExcludedItems::default(),
-            list_failures: ListFailures::default(),
-            status_record: StatusRecord::default(),
-            decides_tasks: AtomicBool::new(false),
-            announces_changes: AtomicBool::new(false),
-            refresh_lock: AsyncMutex::default(),
-            is_single: is_alone,
+        let sessions =
+            Arc::new(UpstreamSessions::new(Arc::clone(&settings), Arc::clone(&parked_calls) as _));
+        let startup = Arc::new(Startup::new(Arc::clone(&settings)));
+        let upstream = Arc::new_cyclic(|this: &Weak<Self>| Self {
+            lists: UpstreamLists::new(
+                (source, is_alone),
+                Arc::clone(&sessions),
+                Arc::clone(&startup),
+                Weak::clone(this) as _,
+            ),
             settings,
+            sessions,
+            startup,
+            parked_calls,
         });
-        tokio::spawn(lists::list_sync::run_list_sync(Arc::downgrade(&upstream)));
+        tokio::spawn(list_sync::run_list_sync(Arc::downgrade(&upstream.lists)));
         upstream
     }
 
@@ -163,25 +122,14 @@ impl Upstream {
         &self.startup
     }
 
-    /// Whether no other server provides items.
-    pub(crate) fn is_single(&self) -> bool {
-        self.is_single
-    }
-
-    /// Offers lists of each kind before the upstream declares which it has: a client that opens a session receives the
-    /// capabilities only once.
-    pub(crate) fn offer_lists(&self) {
-        self.source().offer_lists();
+    /// Its lists.
+    pub(crate) fn lists(&self) -> &Arc<UpstreamLists> {
+        &self.lists
     }
 
     /// The state of this upstream now.
     pub fn status(&self) -> UpstreamStatus {
-        let StatusData { revision, declared, latency, last_error } = self.status_record.snapshot();
-        let list = |kind: &ListKind| ListStatus {
-            kind: *kind,
-            items: self.lists.count(*kind),
-            failure: self.list_failures.fault(*kind).as_ref().map(fault_message),
-        };
+        let StatusData { revision, declared, latency, last_error } = self.lists.status_data();
         UpstreamStatus {
             name: self.name().to_owned(),
             state: match &*self.startup.status() {
@@ -197,8 +145,8 @@ impl Upstream {
                 Address::Http(_) => "http",
             },
             revision,
-            lists: declared.iter().map(list).collect(),
-            excluded: self.excluded_items.all().iter().map(excluded_line).collect(),
+            lists: declared.into_iter().map(|kind| self.lists.list_status(kind)).collect(),
+            excluded: self.lists.excluded().iter().map(excluded_line).collect(),
             latency,
             last_error: last_error.map(|error| UpstreamError {
                 message: self.settings.with_address(&error.message),
@@ -214,48 +162,12 @@ impl Upstream {
 
     /// Lists its items in another source of a registry from now on.
     pub(crate) fn move_to(&self, place: ItemSource) {
-        place.set_name(self.name());
-        self.source.write().move_to(place);
+        self.lists.move_to(place);
     }
 
     /// Whether a restart with these settings would change nothing.
     pub(crate) fn is_equivalent(&self, settings: &UpstreamSettings, is_alone: bool) -> bool {
-        self.is_single == is_alone && self.settings.is_equivalent(settings)
-    }
-
-    fn source(&self) -> RwLockReadGuard<'_, ItemSource> {
-        self.source.read()
-    }
-
-    fn announce(&self, change: Change) {
-        if let Change::Resource(uri) = &change {
-            self.settings.chain.resource_updated(uri);
-        }
-        self.source().announce(change);
-    }
-
-    /// Announces a change to the callers that it affects.
-    fn announce_to(&self, to: Recipients, change: Change) {
-        if let Change::Resource(uri) = &change {
-            self.settings.chain.resource_updated(uri);
-        }
-        self.source().announce_to(to, change);
-    }
-
-    fn instructions(&self, given: &Option<String>) -> Option<String> {
-        let text = given.as_deref().filter(|text| !text.trim().is_empty())?;
-        Some(match self.is_single {
-            true => text.to_owned(),
-            false => format!("{}: {text}", self.name()),
-        })
-    }
-
-    fn set_tool_index(&self, callable: ToolIndex) {
-        *self.tool_index.write() = Arc::new(callable);
-    }
-
-    fn tool_index(&self) -> Arc<ToolIndex> {
-        Arc::clone(&self.tool_index.read())
+        self.lists.is_single() == is_alone && self.settings.is_equivalent(settings)
     }
 }
 
@@ -269,7 +181,7 @@ impl Endpoint for Upstream {
     }
 
     fn subscription_ended(&self, uri: &str, connection: ConnectionId) {
-        self.release_subscription(uri, connection);
+        self.lists.release_subscription(uri, connection);
     }
 }
 

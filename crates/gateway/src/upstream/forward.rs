@@ -35,7 +35,9 @@ impl Upstream {
         }
         let is_new = call.context.request_state().is_none();
         match &call.operation {
-            Operation::Subscribe { uri } => Box::pin(self.subscribe(uri, &call.context)).await,
+            Operation::Subscribe { uri } => {
+                Box::pin(self.lists.subscribe(uri, &call.context)).await
+            }
             _ if is_new => self.forward_with_retry(call, None).await,
             _ => Box::pin(self.answer_next_round(call)).await,
         }
@@ -98,7 +100,7 @@ impl Upstream {
                 Ok(())
             }
             NotProcessed::HeadersMismatched(fault, known) => {
-                match self.refresh_tool_index(&known).await {
+                match self.lists.refresh_tool_index(&known).await {
                     true => Ok(()),
                     false => Err(fault),
                 }
@@ -143,11 +145,11 @@ impl Upstream {
         relay::prepare_session(&self.settings, &mut lease, context).await;
         affinity::set_level(&lease, context).await;
         if lease.opened_key().is_some() {
-            Box::pin(self.resubscribe_in_new(&lease)).await;
+            Box::pin(self.lists.resubscribe_in_new(&lease)).await;
         }
         let (connection, lane) = (lease.connection.clone(), lease.lane);
         // Not before: opening the connection may have fetched the tools.
-        let known = self.tool_index();
+        let known = self.lists.tool_index();
         let mirrors = mirrored_headers(&call.operation, &known);
         let tasking = task_mode(&call.operation, &known, context, &connection);
         let rules = connection.greeting().rules;
@@ -286,7 +288,7 @@ impl Upstream {
 
     /// Whether the configuration allows a tool to be repeated: by its name, or because its hints are trusted.
     fn is_retry_allowed(&self, tool: &str) -> bool {
-        let is_idempotent = || self.tool_index().is_idempotent(tool);
+        let is_idempotent = || self.lists.tool_index().is_idempotent(tool);
         let covers = |names: &NamePatterns| names.contains(tool) || is_idempotent();
         self.settings.retried_tools.iter().any(covers)
     }

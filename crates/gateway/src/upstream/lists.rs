@@ -1,394 +1,182 @@
-//! The lists of an upstream: the shared ones, and those of callers that have their own session.
-//!
-//! A session list that equals the shared one is only recorded, not stored. Definitions that equal shared ones are
-//! shared by reference.
+//! The lists of an upstream: fetches them, keeps them current, publishes them in a registry, and holds the subscriptions
+//! by which the upstream announces changes.
 
 pub(crate) mod caller_session;
 pub(crate) mod excluded_items;
 pub(crate) mod list_age;
 pub(crate) mod list_failures;
 pub(crate) mod list_fetch;
+pub(crate) mod list_store;
 pub(crate) mod list_sync;
 pub(crate) mod notifications;
 pub(crate) mod session_subscriptions;
 pub(crate) mod subscriptions;
 pub(crate) mod unsubscribe_queue;
 
-use creole::internal::sync::Mutex;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
+use creole::internal::sync::RwLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLockReadGuard, Weak};
 
-use creole::internal::registry::SessionList;
-use creole::proto::model::{CacheHints, Definition, ListKind};
-use tokio::time::Instant;
+use creole::internal::chain::Endpoint;
+use creole::internal::registry::{ItemSource, Recipients};
+use creole::proto::model::{ExcludedItem, ListKind};
+use creole::proto::operation::Change;
+use tokio::sync::Mutex as AsyncMutex;
 
-use crate::upstream::connections::pool::SessionKey;
-use crate::upstream::lists::list_age::{MIN_FETCH_INTERVAL, digest};
-use crate::upstream::lists::list_fetch::{item_key, newest_json};
+use crate::upstream::connections::UpstreamSessions;
+use crate::upstream::lists::excluded_items::ExcludedItems;
+use crate::upstream::lists::list_age::ListAges;
+use crate::upstream::lists::list_failures::ListFailures;
+use crate::upstream::lists::list_fetch::ToolIndex;
+use crate::upstream::lists::list_store::ListStore;
+use crate::upstream::lists::session_subscriptions::SessionSubscriptions;
+use crate::upstream::lists::subscriptions::ResourceSubscriptions;
+use crate::upstream::lists::unsubscribe_queue::UnsubscribeQueue;
+use crate::upstream::settings::UpstreamSettings;
+use crate::upstream::startup::Startup;
+use crate::upstream::status::{ListStatus, StatusData, StatusRecord, fault_message};
 
-/// The maximum number of sessions of one upstream whose lists are stored.
-const MAX_SESSIONS: usize = 256;
-
-/// The maximum number of definitions in session lists that are not shared ones.
-const MAX_DEFINITIONS: usize = 20_000;
-
-/// How long a session list stays in use after a failed fetch.
-const RETRY_PAUSE: Duration = Duration::from_secs(10);
-
-/// The lists of one upstream.
-#[derive(Default)]
-pub(super) struct UpstreamLists(Mutex<UpstreamListsInner>);
-
-#[derive(Default)]
-struct UpstreamListsInner {
-    shared: BTreeMap<ListKind, SharedList>,
-    sessions: HashMap<SessionKey, StoredSession>,
-    /// Counts uses of sessions, to find the least recently used one.
-    uses: u64,
-}
-
-#[derive(Default)]
-struct SharedList {
-    items: Vec<Arc<Definition>>,
-    digest: u64,
-    /// Counts how often the list was published. Session lists are named again after each publication.
-    published: u64,
-}
-
-#[derive(Default)]
-struct StoredSession {
-    lists: BTreeMap<ListKind, StoredList>,
-    last_used: u64,
-}
-
-/// A list of one session.
-struct StoredList {
-    /// The definitions of the upstream and the list that callers see. `None` if both equal the shared list.
-    items: Option<(Vec<Arc<Definition>>, SessionList)>,
-    /// How many of its definitions are not shared.
-    unshared: usize,
-    digest: u64,
-    /// The publication count of the shared list at that time.
-    published: u64,
-    fetched_at: Instant,
-    ttl: Duration,
-    /// Whether the upstream announces changes of it.
-    is_announced: bool,
-    is_stale: bool,
-    /// When it is fetched again after a failure.
-    retry_at: Option<Instant>,
-}
-
-/// A fetched session list.
-pub(super) struct FetchedSessionList {
-    pub(super) items: Vec<Arc<Definition>>,
-    pub(super) cache: CacheHints,
-    /// Whether the upstream announces changes of it.
-    pub(super) is_announced: bool,
+/// The lists of one upstream and the subscriptions of its callers.
+pub(crate) struct UpstreamLists {
+    this: Weak<Self>,
+    settings: Arc<UpstreamSettings>,
+    sessions: Arc<UpstreamSessions>,
+    startup: Arc<Startup>,
+    /// What answers calls of the listed items. It owns these lists.
+    endpoint: Weak<dyn Endpoint>,
+    source: RwLock<ItemSource>,
+    /// Whether no other server provides items here. If others do, the instructions have to name the upstream.
+    is_single: bool,
+    /// The shared lists, and the lists of callers that have their own session.
+    store: ListStore,
+    tool_index: RwLock<Arc<ToolIndex>>,
+    ages: ListAges,
+    /// The lists whose last fetch failed.
+    failures: ListFailures,
+    excluded_items: ExcludedItems,
+    status_record: StatusRecord,
+    /// Whether the upstream decides which calls become tasks.
+    decides_tasks: AtomicBool,
+    /// Whether the upstream announces changes of its lists.
+    announces_changes: AtomicBool,
+    /// Held while stale lists are fetched.
+    refresh_lock: AsyncMutex<()>,
+    /// The subscriptions in the gateway's own session.
+    subscriptions: ResourceSubscriptions,
+    /// The subscriptions in sessions of callers.
+    session_subscriptions: SessionSubscriptions,
+    unsubscribe_queue: UnsubscribeQueue,
 }
 
 impl UpstreamLists {
-    /// Stores the shared list.
-    pub(super) fn set_shared(&self, kind: ListKind, items: Vec<Arc<Definition>>) {
-        let mut inner = self.lock();
-        let shared = inner.shared.entry(kind).or_default();
-        shared.digest = digest(&items);
-        shared.items = items;
-        shared.published += 1;
+    /// Empty lists. They are listed in this source, and `endpoint` answers calls of their items.
+    pub(super) fn new(
+        (source, is_single): (ItemSource, bool),
+        sessions: Arc<UpstreamSessions>,
+        startup: Arc<Startup>,
+        endpoint: Weak<dyn Endpoint>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
+            settings: Arc::clone(&sessions.settings),
+            sessions,
+            startup,
+            endpoint,
+            source: RwLock::new(source),
+            is_single,
+            store: ListStore::default(),
+            tool_index: RwLock::default(),
+            ages: ListAges::default(),
+            failures: ListFailures::default(),
+            excluded_items: ExcludedItems::default(),
+            status_record: StatusRecord::default(),
+            decides_tasks: AtomicBool::new(false),
+            announces_changes: AtomicBool::new(false),
+            refresh_lock: AsyncMutex::default(),
+            subscriptions: ResourceSubscriptions::default(),
+            session_subscriptions: SessionSubscriptions::default(),
+            unsubscribe_queue: UnsubscribeQueue::default(),
+        })
     }
 
-    /// The shared list.
-    pub(super) fn shared(&self, kind: ListKind) -> Vec<Arc<Definition>> {
-        self.lock().shared.get(&kind).map(|shared| shared.items.clone()).unwrap_or_default()
+    fn name(&self) -> &str {
+        self.settings.name()
     }
 
-    /// The number of items in the shared list.
-    pub(super) fn count(&self, kind: ListKind) -> usize {
-        self.lock().shared.get(&kind).map_or(0, |shared| shared.items.len())
+    /// Whether no other server provides items.
+    pub(crate) fn is_single(&self) -> bool {
+        self.is_single
     }
 
-    /// Whether the shared list was fetched at least once.
-    pub(super) fn was_fetched(&self, kind: ListKind) -> bool {
-        self.lock().shared.contains_key(&kind)
+    /// Lists the items in another source of a registry from now on.
+    pub(super) fn move_to(&self, place: ItemSource) {
+        place.set_name(self.name());
+        self.source.write().move_to(place);
     }
 
-    /// Whether the list of a session is current and need not be fetched.
-    pub(super) fn is_current(&self, kind: ListKind, key: &SessionKey) -> bool {
-        let inner = self.lock();
-        let Some(own) = inner.stored_list(kind, key) else { return false };
-        if let Some(retry_at) = own.retry_at {
-            return Instant::now() < retry_at;
-        }
-        let age = || own.fetched_at.elapsed();
-        let is_young = own.is_announced || age() < own.ttl.max(MIN_FETCH_INTERVAL);
-        let is_valid = match (inner.shared.get(&kind), &own.items) {
-            (Some(shared), None) => shared.digest == own.digest,
-            (Some(shared), Some(_)) => shared.published == own.published,
-            (None, items) => items.is_some(),
-        };
-        !own.is_stale && is_young && is_valid
+    /// Offers lists of each kind before the upstream declares which it has: a client that opens a session receives the
+    /// capabilities only once.
+    pub(crate) fn offer_lists(&self) {
+        self.source().offer_lists();
     }
 
-    /// Stores the list of a session. `show` converts it to the list that callers see.
-    pub(super) fn set_session_list(
-        &self,
-        kind: ListKind,
-        key: &SessionKey,
-        fetched: FetchedSessionList,
-        show: impl FnOnce(&[Arc<Definition>]) -> SessionList,
-    ) {
-        let FetchedSessionList { mut items, cache, is_announced } = fetched;
-        let digest = digest(&items);
-        let (is_shared, published, unshared) = match self.lock().shared.get(&kind) {
-            None => (false, 0, items.len()),
-            Some(shared) => {
-                let unshared = share_definitions(&mut items, &shared.items, kind);
-                (shared.digest == digest, shared.published, unshared)
-            }
-        };
-        // Outside of the lock: `show` calls layers.
-        let shown = (!is_shared).then(|| show(&items));
-        let own = StoredList {
-            items: shown.map(|shown| (items, shown)),
-            unshared,
-            digest,
-            published,
-            fetched_at: Instant::now(),
-            ttl: Duration::from_millis(cache.ttl_ms),
-            is_announced,
-            is_stale: false,
-            retry_at: None,
-        };
-        let mut inner = self.lock();
-        inner.sessions.entry(key.clone()).or_default().lists.insert(kind, own);
-        inner.touch(key);
-        inner.evict();
+    /// The status data of the upstream besides its lists.
+    pub(super) fn status_data(&self) -> StatusData {
+        self.status_record.snapshot()
     }
 
-    /// Records that the list of a session could not be fetched. The previous list stays in use for a while.
-    pub(super) fn set_failed(&self, kind: ListKind, key: &SessionKey) {
-        let mut inner = self.lock();
-        let retry_at = Some(Instant::now() + RETRY_PAUSE);
-        let lists = &mut inner.sessions.entry(key.clone()).or_default().lists;
-        let own = lists.entry(kind).or_insert_with(|| StoredList {
-            items: None,
-            unshared: 0,
-            digest: 0,
-            published: 0,
-            fetched_at: Instant::now(),
-            ttl: Duration::ZERO,
-            is_announced: false,
-            is_stale: true,
-            retry_at: None,
-        });
-        own.retry_at = retry_at;
-        inner.touch(key);
-        inner.evict();
-    }
-
-    /// Records that a list of a session changed.
-    pub(super) fn set_stale(&self, kind: ListKind, key: &SessionKey) {
-        let mut inner = self.lock();
-        let Some(session) = inner.sessions.get_mut(key) else { return };
-        let is_resource = |kind| matches!(kind, ListKind::Resources | ListKind::Templates);
-        for (other, own) in &mut session.lists {
-            if *other == kind || is_resource(kind) && is_resource(*other) {
-                own.is_stale = true;
-                own.retry_at = None;
-            }
+    /// The state of one list.
+    pub(super) fn list_status(&self, kind: ListKind) -> ListStatus {
+        ListStatus {
+            kind,
+            items: self.store.count(kind),
+            failure: self.failures.fault(kind).as_ref().map(fault_message),
         }
     }
 
-    /// Records that a session ended: the next session of its callers may have other lists. Returns the lists that
-    /// differed from the shared ones.
-    pub(super) fn end_session(&self, key: &SessionKey) -> Vec<ListKind> {
-        let mut inner = self.lock();
-        let lists = inner.sessions.get_mut(key).map(|session| session.lists.iter_mut());
-        let mut own = Vec::new();
-        for (kind, list) in lists.into_iter().flatten() {
-            list.is_stale = true;
-            own.extend(list.items.is_some().then_some(*kind));
+    /// The items that are excluded from the lists.
+    pub(super) fn excluded(&self) -> Vec<(ListKind, ExcludedItem)> {
+        self.excluded_items.all()
+    }
+
+    /// The tools that may be called, as far as they are known.
+    pub(super) fn tool_index(&self) -> Arc<ToolIndex> {
+        Arc::clone(&self.tool_index.read())
+    }
+
+    fn set_tool_index(&self, callable: ToolIndex) {
+        *self.tool_index.write() = Arc::new(callable);
+    }
+
+    fn source(&self) -> RwLockReadGuard<'_, ItemSource> {
+        self.source.read()
+    }
+
+    /// What answers calls of the listed items, behind the layers of the upstream. `None` if the upstream is gone.
+    fn endpoint(&self) -> Option<Arc<dyn Endpoint>> {
+        Some(self.settings.chain.wrap(self.endpoint.upgrade()?))
+    }
+
+    fn announce(&self, change: Change) {
+        if let Change::Resource(uri) = &change {
+            self.settings.chain.resource_updated(uri);
         }
-        own
+        self.source().announce(change);
     }
 
-    /// Forgets the lists of all sessions.
-    pub(super) fn forget_all(&self) {
-        self.lock().sessions.clear();
-    }
-
-    /// Whether a list of the session is stored, even if it is stale.
-    pub(super) fn has_session_list(&self, kind: ListKind, key: &SessionKey) -> bool {
-        self.lock().stored_list(kind, key).is_some_and(|own| own.items.is_some())
-    }
-
-    /// The list of a session as its callers see it. `None` if they see the shared one.
-    pub(super) fn session_list(&self, kind: ListKind, key: &SessionKey) -> Option<SessionList> {
-        let mut inner = self.lock();
-        inner.touch(key);
-        let own = inner.stored_list(kind, key)?;
-        own.items.as_ref().map(|(_, shown)| Arc::clone(shown))
-    }
-
-    /// All definitions of a list: the shared ones, and after them those of sessions.
-    pub(super) fn all_definitions(&self, kind: ListKind) -> Vec<Arc<Definition>> {
-        let inner = self.lock();
-        let shared = inner.shared.get(&kind).map(|shared| &shared.items).into_iter().flatten();
-        let own = inner.sessions.values().filter_map(|session| session.lists.get(&kind));
-        let own = own.filter_map(|own| Some(&own.items.as_ref()?.0)).flatten();
-        shared.chain(own).cloned().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, UpstreamListsInner> {
-        self.0.lock()
-    }
-}
-
-impl UpstreamListsInner {
-    fn stored_list(&self, kind: ListKind, key: &SessionKey) -> Option<&StoredList> {
-        self.sessions.get(key)?.lists.get(&kind)
-    }
-
-    fn touch(&mut self, key: &SessionKey) {
-        self.uses += 1;
-        if let Some(session) = self.sessions.get_mut(key) {
-            session.last_used = self.uses;
+    /// Announces a change to the callers that it affects.
+    fn announce_to(&self, to: Recipients, change: Change) {
+        if let Change::Resource(uri) = &change {
+            self.settings.chain.resource_updated(uri);
         }
+        self.source().announce_to(to, change);
     }
 
-    /// Evicts the least recently used sessions until the rest is within the limits.
-    fn evict(&mut self) {
-        loop {
-            let lists = self.sessions.values().flat_map(|session| session.lists.values());
-            let definitions: usize = lists.map(|own| own.unshared).sum();
-            if self.sessions.len() <= MAX_SESSIONS && definitions <= MAX_DEFINITIONS {
-                return;
-            }
-            let oldest = self.sessions.iter().min_by_key(|(_, session)| session.last_used);
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { return };
-            self.sessions.remove(&oldest);
-        }
-    }
-}
-
-/// Replaces definitions by equal ones of the shared list. Returns the number of definitions that have no equal.
-fn share_definitions(
-    items: &mut [Arc<Definition>],
-    shared: &[Arc<Definition>],
-    kind: ListKind,
-) -> usize {
-    let known: HashMap<String, &Arc<Definition>> =
-        shared.iter().map(|item| (item_key(kind, item), item)).collect();
-    let mut unshared = 0;
-    for item in items {
-        match known.get(&item_key(kind, item)).filter(|same| newest_json(same) == newest_json(item))
-        {
-            Some(same) => *item = Arc::clone(same),
-            None => unshared += 1,
-        }
-    }
-    unshared
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::upstream::connections::pool::{DeclaredInputs, SessionOwner};
-
-    fn tool(name: &str, description: &str) -> Arc<Definition> {
-        let text = format!(
-            r#"{{"name":"{name}","description":"{description}","inputSchema":{{"type":"object"}}}}"#
-        );
-        Arc::new(Definition::from_upstream(ListKind::Tools, &text, None).unwrap())
-    }
-
-    fn key(principal: &str) -> SessionKey {
-        let owner = SessionOwner::Principal(principal.into());
-        let (era, asks) = (creole::proto::revision::Era::Handshake, DeclaredInputs::default());
-        SessionKey { owner, era, inputs: asks, exclusive: false, lane: 0 }
-    }
-
-    fn fetched(items: Vec<Arc<Definition>>) -> FetchedSessionList {
-        FetchedSessionList {
-            items,
-            cache: CacheHints { ttl_ms: 0, public: false },
-            is_announced: false,
-        }
-    }
-
-    fn names(views: &UpstreamLists, principal: &str) -> Option<Vec<String>> {
-        let list = views.session_list(ListKind::Tools, &key(principal))?;
-        Some(list.iter().map(|item| item.name().to_owned()).collect())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_session_list_is_current_until_it_is_old_or_changed() {
-        let views = UpstreamLists::default();
-        views.set_shared(ListKind::Tools, vec![tool("echo", "")]);
-        let (ann, bob) = (key("ann"), key("bob"));
-        assert!(!views.is_current(ListKind::Tools, &ann));
-        let own = fetched(vec![tool("echo", ""), tool("own", "")]);
-        views.set_session_list(ListKind::Tools, &ann, own, |items| items.into());
-        assert!(views.is_current(ListKind::Tools, &ann));
-        assert!(!views.is_current(ListKind::Tools, &bob), "the list belongs to Ann's session");
-        assert_eq!(names(&views, "ann").unwrap(), ["echo", "own"]);
-        assert_eq!(names(&views, "bob"), None);
-        views.set_stale(ListKind::Tools, &ann);
-        assert!(!views.is_current(ListKind::Tools, &ann));
-        let announced = FetchedSessionList { is_announced: true, ..fetched(vec![tool("own", "")]) };
-        views.set_session_list(ListKind::Tools, &ann, announced, |items| items.into());
-        tokio::time::advance(Duration::from_secs(3600)).await;
-        assert!(views.is_current(ListKind::Tools, &ann), "its changes are announced");
-        views.set_session_list(ListKind::Tools, &ann, fetched(vec![tool("own", "")]), |items| {
-            items.into()
-        });
-        tokio::time::advance(MIN_FETCH_INTERVAL).await;
-        assert!(!views.is_current(ListKind::Tools, &ann), "no change notification would arrive");
-        views.set_failed(ListKind::Tools, &ann);
-        assert!(views.is_current(ListKind::Tools, &ann), "the fetch is paused");
-        assert_eq!(names(&views, "ann").unwrap(), ["own"], "the old list stays in use");
-        tokio::time::advance(RETRY_PAUSE).await;
-        assert!(!views.is_current(ListKind::Tools, &ann));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_session_list_that_is_the_shared_one_is_not_stored_and_follows_it() {
-        let views = UpstreamLists::default();
-        let ann = key("ann");
-        views.set_shared(ListKind::Tools, vec![tool("echo", "")]);
-        let same = FetchedSessionList { is_announced: true, ..fetched(vec![tool("echo", "")]) };
-        views.set_session_list(ListKind::Tools, &ann, same, |_| panic!("nothing is stored"));
-        assert!(views.is_current(ListKind::Tools, &ann) && names(&views, "ann").is_none());
-        views.set_shared(ListKind::Tools, vec![tool("other", "")]);
-        assert!(
-            !views.is_current(ListKind::Tools, &ann),
-            "the session may still have the old list"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn memory_for_session_lists_is_bounded_and_shared_definitions_are_shared() {
-        let views = UpstreamLists::default();
-        let shared = tool("echo", "");
-        views.set_shared(ListKind::Tools, vec![Arc::clone(&shared)]);
-        for number in 0..2 * MAX_SESSIONS {
-            let own = fetched(vec![tool("echo", ""), tool("own", &number.to_string())]);
-            views.set_session_list(ListKind::Tools, &key(&number.to_string()), own, |items| {
-                assert!(Arc::ptr_eq(&items[0], &shared));
-                items.into()
-            });
-        }
-        assert_eq!(views.lock().sessions.len(), MAX_SESSIONS);
-        assert!(names(&views, "0").is_none(), "the oldest entry is evicted");
-        assert!(names(&views, &(2 * MAX_SESSIONS - 1).to_string()).is_some());
-        let many = |it: &str| (0..MAX_DEFINITIONS).map(|n| tool(&n.to_string(), it)).collect();
-        views.set_session_list(ListKind::Tools, &key("big"), fetched(many("a")), |items| {
-            items.into()
-        });
-        views.set_session_list(ListKind::Tools, &key("bigger"), fetched(many("b")), |items| {
-            items.into()
-        });
-        assert!(names(&views, "big").is_none() && names(&views, "bigger").is_some());
+    fn instructions(&self, given: &Option<String>) -> Option<String> {
+        let text = given.as_deref().filter(|text| !text.trim().is_empty())?;
+        Some(match self.is_single {
+            true => text.to_owned(),
+            false => format!("{}: {text}", self.name()),
+        })
     }
 }

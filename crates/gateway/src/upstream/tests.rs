@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use creole::proto::fault::FaultKind;
 use creole::proto::model::ClientCapabilities;
+use creole::proto::operation::Change;
 use creole::proto::wire::Raw;
 use tokio::time::Instant;
 

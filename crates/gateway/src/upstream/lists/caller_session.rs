@@ -13,14 +13,15 @@ use creole::proto::operation::Outcome;
 use creole::proto::revision::{InputRequestStyle, Rules};
 use tokio::time::timeout;
 
-use crate::upstream::Upstream;
 use crate::upstream::connections::capabilities;
 use crate::upstream::connections::pool::{
     DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
 };
+use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::excluded_items::ExclusionReason;
+use crate::upstream::lists::list_fetch;
+use crate::upstream::lists::list_store::FetchedSessionList;
 use crate::upstream::lists::list_sync::REFRESH_TIMEOUT;
-use crate::upstream::lists::{FetchedSessionList, list_fetch};
 use crate::upstream::relay;
 use crate::upstream::settings::Affinity;
 
@@ -76,7 +77,7 @@ impl CallerSession {
     }
 }
 
-impl Upstream {
+impl UpstreamLists {
     /// The session that the calls of this caller use, if it is not the gateway's own one. It may not be open.
     pub(crate) fn caller_session(&self, context: &Context) -> Option<CallerSession> {
         let capabilities = capabilities::caller_capabilities(context);
@@ -142,24 +143,24 @@ impl Upstream {
     /// Whether the list of this caller's session must be fetched.
     pub(crate) fn needs_list_fetch(&self, kind: ListKind, context: &Context) -> bool {
         let own = self.listing_session(context).filter(|_| self.status_record.declares(kind));
-        own.is_some_and(|own| !self.lists.is_current(kind, &own.key))
+        own.is_some_and(|own| !self.store.is_current(kind, &own.key))
     }
 
     /// Fetches the list of this caller's session, if needed. The caller waits for it. After a failure the previous list
     /// or the shared one is shown.
-    pub(crate) async fn fetch_list_for(self: &Arc<Self>, kind: ListKind, context: &Context) {
+    pub(crate) async fn fetch_list_for(&self, kind: ListKind, context: &Context) {
         let Some(own) = self.listing_session(context) else { return };
         let look = async {
             let Some(fetched) = self.fetch_session_list(kind, &own, context).await? else {
                 return Ok(());
             };
-            self.lists
+            self.store
                 .set_session_list(kind, &own.key, fetched, |items| self.visible_list(kind, items));
             self.index_tools(kind);
             Ok::<_, Fault>(())
         };
         // A stale list is better than none. Without one, a program may have to start first.
-        let wait = if self.lists.has_session_list(kind, &own.key) {
+        let wait = if self.store.has_session_list(kind, &own.key) {
             REFRESH_TIMEOUT
         } else {
             self.settings.startup_timeout
@@ -169,7 +170,7 @@ impl Upstream {
             Ok(Err(fault)) => _ = self.log_refetch_failure(&fault),
             Err(_) => {}
         }
-        self.lists.set_failed(kind, &own.key);
+        self.store.set_failed(kind, &own.key);
     }
 
     /// Fetches a list of a session. `None` if the upstream lacks the era of the session.
@@ -262,9 +263,9 @@ impl Upstream {
     }
 }
 
-impl SessionLists for Upstream {
+impl SessionLists for UpstreamLists {
     fn list(&self, kind: ListKind, context: &Context) -> Option<SessionList> {
-        self.lists.session_list(kind, &self.listing_session(context)?.key)
+        self.store.session_list(kind, &self.listing_session(context)?.key)
     }
 
     fn find(&self, kind: ListKind, name: &str, context: &Context) -> Option<UnlistedItem> {

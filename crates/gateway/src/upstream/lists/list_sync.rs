@@ -6,7 +6,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use creole::client::Address;
-use creole::internal::chain::Endpoint;
 use creole::internal::client::Connection;
 use creole::internal::registry::RemoteServer;
 use creole::proto::fault::{Fault, FaultKind};
@@ -15,7 +14,7 @@ use creole::proto::operation::{Change, Operation};
 use creole::proto::revision::TaskModel;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::upstream::Upstream;
+use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::caller_session::ListFetcher;
 use crate::upstream::lists::excluded_items::ExclusionReason;
 use crate::upstream::lists::list_fetch;
@@ -32,20 +31,20 @@ const LOG_EVERY_ATTEMPTS: u32 = 300;
 pub(crate) const REFRESH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs until the upstream is dropped.
-pub(crate) async fn run_list_sync(upstream: Weak<Upstream>) {
+pub(crate) async fn run_list_sync(lists: Weak<UpstreamLists>) {
     let mut attempts: u32 = 0;
     loop {
-        let Some(mut start) = upstream.upgrade().map(|it| it.startup.start_time()) else { return };
+        let Some(mut start) = lists.upgrade().map(|it| it.startup.start_time()) else { return };
         // An upstream that is dropped before it starts is not kept by this task.
         if start.wait_for(Option::is_some).await.is_err() {
             return;
         }
-        let Some(strong) = upstream.upgrade() else { return };
+        let Some(strong) = lists.upgrade() else { return };
         match strong.connect_and_fetch().await {
             Ok((connection, ears)) => {
                 attempts = 0;
                 drop(strong);
-                follow_notifications(&upstream, connection, ears).await;
+                follow_notifications(&lists, connection, ears).await;
             }
             Err(fault) => {
                 attempts = attempts.saturating_add(1);
@@ -56,7 +55,7 @@ pub(crate) async fn run_list_sync(upstream: Weak<Upstream>) {
     }
 }
 
-impl Upstream {
+impl UpstreamLists {
     /// Connects to the upstream and fetches all its lists. Notifications during the fetch are not lost.
     async fn connect_and_fetch(
         self: &Arc<Self>,
@@ -67,13 +66,16 @@ impl Upstream {
         let (ears, is_heard) = NotificationSources::of(&connection);
         // The gateway polls the lists, so it can announce changes even if the upstream does not.
         capabilities.list_changed = true;
-        self.source().set_server(RemoteServer {
-            capabilities,
-            identity: self.settings.transparent.then(|| Arc::clone(&greeting.server_info.identity)),
-            instructions: self.instructions(&greeting.server_info.instructions),
-            endpoint: self.endpoint(),
-            sessions: Some(Arc::clone(self) as _),
-        });
+        if let Some(endpoint) = self.endpoint() {
+            let is_shown = self.settings.transparent;
+            self.source().set_server(RemoteServer {
+                capabilities,
+                identity: is_shown.then(|| Arc::clone(&greeting.server_info.identity)),
+                instructions: self.instructions(&greeting.server_info.instructions),
+                endpoint,
+                sessions: Some(Arc::clone(self) as _),
+            });
+        }
         let declared = LISTS.iter().filter(|(_, is_declared)| is_declared(&capabilities));
         let declared = declared.map(|(kind, _)| *kind).collect();
         self.status_record.set_server(greeting.version.clone(), declared);
@@ -90,8 +92,8 @@ impl Upstream {
 
     /// Fetches every list that the upstream declares. Each list fails on its own; only the end of the session is an
     /// error.
-    async fn fetch_all_lists(self: &Arc<Self>, connection: &Connection) -> Result<(), Fault> {
-        self.list_failures.clear_all();
+    async fn fetch_all_lists(&self, connection: &Connection) -> Result<(), Fault> {
+        self.failures.clear_all();
         let declared = connection.greeting().server_info.capabilities;
         let wait = self.settings.startup_timeout / 3;
         for (kind, is_declared) in LISTS {
@@ -126,9 +128,9 @@ impl Upstream {
 
     /// Records a failed fetch of a list. It is fetched again with backoff.
     pub(crate) fn record_list_failure(&self, kind: ListKind, fault: &Fault) {
-        self.list_ages.record_failure(kind);
+        self.ages.record_failure(kind);
         self.status_record.set_error(fault);
-        if let Some(attempts) = self.list_failures.record(kind, fault) {
+        if let Some(attempts) = self.failures.record(kind, fault) {
             let (upstream, list, reason) = (self.name(), kind.member(), &*fault.detail);
             tracing::warn!(target: "creole", upstream, list, reason, attempts, "cannot fetch a \
                 list of the upstream");
@@ -137,13 +139,13 @@ impl Upstream {
 
     /// Why a list was never fetched, if its fetch failed.
     pub(crate) fn list_failure(&self, kind: ListKind) -> Option<Fault> {
-        let fault = self.list_failures.fault(kind).filter(|_| !self.lists.was_fetched(kind))?;
+        let fault = self.failures.fault(kind).filter(|_| !self.store.was_fetched(kind))?;
         Some(Fault { trace: None, ..fault })
     }
 
     /// Fetches the failed lists whose wait is over.
-    pub(crate) async fn retry_failed_lists(self: &Arc<Self>, connection: &Connection) {
-        for kind in self.list_failures.due() {
+    pub(crate) async fn retry_failed_lists(&self, connection: &Connection) {
+        for kind in self.failures.due() {
             self.refetch_one(connection, kind, false).await;
         }
     }
@@ -151,7 +153,7 @@ impl Upstream {
     /// Fetches a list again. After a failure the old one stays. Clients are notified if it changed or was announced as
     /// changed.
     pub(crate) async fn refetch_list(
-        self: &Arc<Self>,
+        &self,
         connection: &Connection,
         kind: ListKind,
         is_told: bool,
@@ -167,7 +169,7 @@ impl Upstream {
         }
     }
 
-    async fn refetch_one(self: &Arc<Self>, connection: &Connection, kind: ListKind, is_told: bool) {
+    async fn refetch_one(&self, connection: &Connection, kind: ListKind, is_told: bool) {
         let changed = self.fetch_list(connection, kind).await.unwrap_or_else(|fault| {
             self.record_list_failure(kind, &fault);
             false
@@ -186,19 +188,19 @@ impl Upstream {
 
     /// Whether a list is stale and the upstream does not announce changes.
     pub(crate) fn is_list_stale(&self, kind: ListKind) -> bool {
-        !self.announces_changes.load(Ordering::Acquire) && self.list_ages.is_stale(kind)
+        !self.announces_changes.load(Ordering::Acquire) && self.ages.is_stale(kind)
     }
 
     /// The remaining time to live of a list, if the upstream has it and is ready.
     pub(crate) fn list_ttl(&self, kind: ListKind) -> Option<Duration> {
-        if self.list_failures.fault(kind).is_some() {
+        if self.failures.fault(kind).is_some() {
             return Some(Duration::ZERO);
         }
-        self.list_ages.remaining_ttl(kind, self.announces_changes.load(Ordering::Acquire))
+        self.ages.remaining_ttl(kind, self.announces_changes.load(Ordering::Acquire))
     }
 
     /// Fetches a stale list again. The request for the list waits for it, up to a timeout.
-    pub(crate) async fn refresh_list(self: &Arc<Self>, kind: ListKind) {
+    pub(crate) async fn refresh_list(&self, kind: ListKind) {
         let again = async {
             let _alone = self.refresh_lock.lock().await;
             if self.is_list_stale(kind) {
@@ -209,21 +211,20 @@ impl Upstream {
         };
         // The old list is better than none, and the next requests do not wait again immediately.
         if !matches!(timeout(REFRESH_TIMEOUT, again).await, Ok(Ok(()))) {
-            self.list_ages.record_failure(kind);
+            self.ages.record_failure(kind);
         }
     }
 
     /// Fetches the tools again after the mirrored headers of a call were wrong. Returns whether the tool index is new,
     /// by this call or another one.
     pub(crate) async fn refresh_tool_index(&self, known: &Arc<ToolIndex>) -> bool {
-        let Some(this) = self.this.upgrade() else { return false };
         let again = async {
             let _alone = self.refresh_lock.lock().await;
             if !Arc::ptr_eq(known, &self.tool_index()) {
                 return true;
             }
             let Ok(connection) = self.sessions.gateway_connection().await else { return false };
-            let changed = this.fetch_list(&connection, ListKind::Tools).await;
+            let changed = self.fetch_list(&connection, ListKind::Tools).await;
             if matches!(changed, Ok(true)) {
                 self.announce(Change::List(ListKind::Tools));
             }
@@ -233,34 +234,30 @@ impl Upstream {
     }
 
     /// Fetches a list. Returns whether it has changed.
-    async fn fetch_list(
-        self: &Arc<Self>,
-        connection: &Connection,
-        kind: ListKind,
-    ) -> Result<bool, Fault> {
+    async fn fetch_list(&self, connection: &Connection, kind: ListKind) -> Result<bool, Fault> {
         let began = Instant::now();
         let listed = match list_fetch::fetch(&mut ListFetcher::for_gateway(connection), kind).await
         {
             // Many upstreams have resources and do not implement templates.
             Err(fault) if kind == ListKind::Templates && is_method_not_found(&fault) => {
-                self.list_failures.clear(kind);
+                self.failures.clear(kind);
                 return Ok(false);
             }
             listed => listed?,
         };
         self.status_record.set_latency(began.elapsed());
-        self.list_failures.clear(kind);
+        self.failures.clear(kind);
         self.excluded_items.replace(
             self.name(),
             kind,
             ExclusionReason::Definition,
             listed.excluded,
         );
-        let changed = self.list_ages.record_fetch(kind, &listed.items, listed.cache);
+        let changed = self.ages.record_fetch(kind, &listed.items, listed.cache);
         let decides = connection.greeting().rules.tasks == TaskModel::Extension
             && connection.greeting().server_info.capabilities.tasks;
         self.decides_tasks.store(decides, Ordering::Release);
-        self.lists.set_shared(kind, self.exclude_invalid_headers(kind, listed.items, connection));
+        self.store.set_shared(kind, self.exclude_invalid_headers(kind, listed.items, connection));
         self.publish_list(kind);
         Ok(changed)
     }
@@ -268,17 +265,18 @@ impl Upstream {
     /// Indexes the tools of the shared list and of session lists.
     pub(crate) fn index_tools(&self, kind: ListKind) {
         if kind == ListKind::Tools {
-            self.set_tool_index(ToolIndex::of(&self.lists.all_definitions(kind)));
+            self.set_tool_index(ToolIndex::of(&self.store.all_definitions(kind)));
         }
     }
 
     /// Publishes the shared list in the registry.
-    pub(crate) fn publish_list(self: &Arc<Self>, kind: ListKind) {
+    pub(crate) fn publish_list(&self, kind: ListKind) {
         self.index_tools(kind);
-        let (naming, endpoint) = (&self.settings.naming, self.endpoint());
+        let Some(endpoint) = self.endpoint() else { return };
+        let naming = &self.settings.naming;
         let chain = &self.settings.chain;
         chain.reassign_names(kind);
-        let items = self.lists.shared(kind);
+        let items = self.store.shared(kind);
         let (mut shaped, mut withheld) = (Vec::with_capacity(items.len()), BTreeMap::new());
         for item in items {
             match chain.rewrite_definition(kind, Arc::clone(&item)) {
@@ -336,10 +334,6 @@ impl Upstream {
             tracing::warn!(target: "creole", upstream = self.name(), reason, "lost");
             self.status_record.set_error(fault);
         }
-    }
-
-    pub(crate) fn endpoint(self: &Arc<Self>) -> Arc<dyn Endpoint> {
-        self.settings.chain.wrap(Arc::clone(self) as _)
     }
 
     /// Announces all lists and subscribed resources as changed, since changes may have been missed.

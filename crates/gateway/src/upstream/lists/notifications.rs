@@ -12,9 +12,9 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::upstream::Upstream;
 use crate::upstream::connections::affinity::has_no_connection;
 use crate::upstream::connections::pool::{SessionChange, SessionOwner};
+use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::list_fetch::LISTS;
 use crate::upstream::lists::list_sync::RECONNECT_PAUSE;
 
@@ -39,75 +39,73 @@ impl NotificationSources {
 
 /// Follows the notifications until the session ends.
 pub(crate) async fn follow_notifications(
-    upstream: &Weak<Upstream>,
+    lists: &Weak<UpstreamLists>,
     connection: Connection,
     ears: NotificationSources,
 ) {
     let NotificationSources { notifications: mut notices, available: mut hearing } = ears;
-    let Some(mut elsewhere) = upstream.upgrade().map(|it| it.sessions.pool.changes()) else {
+    let Some(mut elsewhere) = lists.upgrade().map(|it| it.sessions.pool.changes()) else {
         return;
     };
-    let Some(mut lost) = upstream.upgrade().map(|it| it.subscriptions.stream_losses()) else {
+    let Some(mut lost) = lists.upgrade().map(|it| it.subscriptions.stream_losses()) else {
         return;
     };
-    let Some(mut changed) = upstream.upgrade().map(|it| it.sessions.era_changes()) else { return };
+    let Some(mut changed) = lists.upgrade().map(|it| it.sessions.era_changes()) else { return };
     // When missed notifications are made up for: after a delay, in case more are missed.
     let mut due = None;
     loop {
         let notice = tokio::select! {
             notice = notices.recv() => notice,
             changed = elsewhere.recv() => {
-                let Some(upstream) = upstream.upgrade() else { return };
-                upstream.on_session_change(&connection, changed).await;
+                let Some(lists) = lists.upgrade() else { return };
+                lists.on_session_change(&connection, changed).await;
                 continue;
             }
             _ = lost.changed() => {
-                let Some(upstream) = upstream.upgrade() else { return };
-                upstream.reopen_notifications(&connection).await;
+                let Some(lists) = lists.upgrade() else { return };
+                lists.reopen_notifications(&connection).await;
                 continue;
             }
             Ok(()) = hearing.changed() => {
-                let Some(upstream) = upstream.upgrade() else { return };
+                let Some(lists) = lists.upgrade() else { return };
                 let is_heard = *hearing.borrow_and_update();
                 due = is_heard.then(|| Instant::now() + RECONNECT_PAUSE);
                 // The lists must be polled from now on, and earlier notifications may have been missed.
-                upstream.set_announces_changes(&connection, false);
+                lists.set_announces_changes(&connection, false);
                 continue;
             }
             () = sleep_until_due(due) => {
                 due = None;
-                let Some(upstream) = upstream.upgrade() else { return };
-                upstream.refetch_all_lists(&connection).await;
-                upstream.set_announces_changes(&connection, *hearing.borrow());
+                let Some(lists) = lists.upgrade() else { return };
+                lists.refetch_all_lists(&connection).await;
+                lists.set_announces_changes(&connection, *hearing.borrow());
                 continue;
             }
-            () = sleep_until_due(next_retry(upstream)) => {
-                let Some(upstream) = upstream.upgrade() else { return };
-                upstream.retry_failed_lists(&connection).await;
+            () = sleep_until_due(next_retry(lists)) => {
+                let Some(lists) = lists.upgrade() else { return };
+                lists.retry_failed_lists(&connection).await;
                 continue;
             }
             // The upstream has changed its era, and everything is fetched again.
             Ok(()) = changed.changed() => return,
-            () = chain_changed(upstream) => Ok(ServerNotification::Changed(Change::List(ListKind::Tools))),
+            () = chain_changed(lists) => Ok(ServerNotification::Changed(Change::List(ListKind::Tools))),
             closed = connection.wait_closed() => {
-                if let Some(upstream) = upstream.upgrade() {
-                    upstream.record_connection_lost(&closed.fault, closed.session_lost);
+                if let Some(lists) = lists.upgrade() {
+                    lists.record_connection_lost(&closed.fault, closed.session_lost);
                 }
                 return;
             }
         };
-        let Some(upstream) = upstream.upgrade() else { return };
+        let Some(lists) = lists.upgrade() else { return };
         match notice {
             Ok(ServerNotification::Changed(Change::List(kind))) => {
-                upstream.refetch_list(&connection, kind, true).await;
+                lists.refetch_list(&connection, kind, true).await;
             }
-            Ok(ServerNotification::Changed(change @ Change::Resource(_))) => {
-                upstream.announce(change)
-            }
+            Ok(ServerNotification::Changed(change @ Change::Resource(_))) => lists.announce(change),
             Ok(_) => {}
             Err(RecvError::Lagged(_)) => {
-                upstream.refetch_all_lists(&connection).await;
-                upstream.announce_all_changes();
+                lists.refetch_all_lists(&connection).await;
+                lists.announce_all_changes();
             }
             Err(RecvError::Closed) => return,
         }
@@ -135,15 +133,15 @@ async fn sleep_until_due(due: Option<Instant>) {
 }
 
 /// When the next failed list must be fetched again.
-fn next_retry(upstream: &Weak<Upstream>) -> Option<Instant> {
-    upstream.upgrade()?.list_failures.next_retry()
+fn next_retry(lists: &Weak<UpstreamLists>) -> Option<Instant> {
+    lists.upgrade()?.failures.next_retry()
 }
 
 /// Resolves when a layer has changed definitions, such as an approved tool.
-async fn chain_changed(upstream: &Weak<Upstream>) {
+async fn chain_changed(lists: &Weak<UpstreamLists>) {
     loop {
         sleep(CHAIN_CHECK_INTERVAL).await;
-        let Some(chain) = upstream.upgrade().map(|it| it.settings.chain.clone()) else {
+        let Some(chain) = lists.upgrade().map(|it| it.settings.chain.clone()) else {
             return std::future::pending().await;
         };
         let asked = tokio::task::spawn_blocking(move || chain.definitions_changed());
@@ -153,7 +151,7 @@ async fn chain_changed(upstream: &Weak<Upstream>) {
     }
 }
 
-impl Upstream {
+impl UpstreamLists {
     /// Records whether the upstream announces changes of its lists, as its capabilities declare.
     pub(crate) fn set_announces_changes(&self, connection: &Connection, is_heard: bool) {
         let tells = connection.greeting().server_info.capabilities.list_changed;
@@ -161,7 +159,7 @@ impl Upstream {
     }
 
     /// Opens the notification stream of a stateless upstream again after it ended.
-    async fn reopen_notifications(self: &Arc<Self>, connection: &Connection) {
+    async fn reopen_notifications(&self, connection: &Connection) {
         self.set_announces_changes(connection, false);
         sleep(RECONNECT_PAUSE).await;
         let is_heard = self.subscriptions.restore(connection).await;
@@ -173,14 +171,14 @@ impl Upstream {
     /// Handles a notification in a caller's session. It concerns only the callers of that session. Lists that changed
     /// there may have changed for all callers.
     async fn on_session_change(
-        self: &Arc<Self>,
+        &self,
         connection: &Connection,
         changed: Result<SessionChange, RecvError>,
     ) {
         match changed {
             Ok(SessionChange { key, change: Some(change) }) => {
                 if let Change::List(kind) = &change {
-                    self.lists.set_stale(*kind, &key);
+                    self.store.set_stale(*kind, &key);
                 }
                 let list = match &change {
                     Change::List(kind) => Some(*kind),
@@ -194,12 +192,12 @@ impl Upstream {
             // A session for one call ends with it.
             Ok(SessionChange { key, change: None }) if self.is_for_one_call(&key) => {}
             Ok(SessionChange { key, change: None }) => {
-                for kind in self.lists.end_session(&key) {
+                for kind in self.store.end_session(&key) {
                     self.announce_to(recipients_of(&key.owner), Change::List(kind));
                 }
             }
             Err(RecvError::Lagged(_)) => {
-                self.lists.forget_all();
+                self.store.forget_all();
                 self.announce_all_changes();
             }
             Err(RecvError::Closed) => {}
@@ -207,7 +205,7 @@ impl Upstream {
     }
 
     /// Fetches all lists again, since notifications may have been missed.
-    async fn refetch_all_lists(self: &Arc<Self>, connection: &Connection) {
+    async fn refetch_all_lists(&self, connection: &Connection) {
         for (kind, is_offered) in LISTS {
             // Templates are fetched together with resources.
             if is_offered(&connection.greeting().server_info.capabilities)

@@ -14,8 +14,8 @@ use creole::proto::model::{ClientCapabilities, ListKind};
 use creole::proto::operation::{Change, Outcome};
 use tokio::time::{sleep, sleep_until};
 
-use crate::upstream::Upstream;
 use crate::upstream::connections::pool::{SessionHold, SessionKey, SessionOwner, UpstreamLease};
+use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::caller_session::CallerSession;
 use crate::upstream::lists::list_sync::RECONNECT_PAUSE;
 use crate::upstream::lists::notifications::recipients_of;
@@ -121,7 +121,7 @@ impl SessionSubscriptions {
     }
 }
 
-impl Upstream {
+impl UpstreamLists {
     /// Subscribes a caller to a resource, in the session that its calls use. A caller whose calls have separate
     /// sessions uses the gateway's own one.
     pub(crate) async fn subscribe(&self, uri: &str, context: &Context) -> Outcome {
@@ -346,13 +346,13 @@ impl SubscribedSession {
 
 /// Maintains the subscriptions of a session across reconnects, until there are none.
 async fn maintain_subscriptions(
-    upstream: Weak<Upstream>,
+    lists: Weak<UpstreamLists>,
     key: SessionKey,
     session: Arc<SubscribedSession>,
     asks: Arc<ClientCapabilities>,
 ) {
     loop {
-        let Some(strong) = upstream.upgrade().filter(|it| !it.sessions.pool.is_closed()) else {
+        let Some(strong) = lists.upgrade().filter(|it| !it.sessions.pool.is_closed()) else {
             return;
         };
         let known = strong.session_subscriptions.get(&key);
@@ -363,7 +363,7 @@ async fn maintain_subscriptions(
             // The last subscriber unsubscribes before the task drops the session.
             drop(strong);
             sleep(2 * UNSUBSCRIBE_DELAY).await;
-            let Some(strong) = upstream.upgrade() else { return };
+            let Some(strong) = lists.upgrade() else { return };
             if session.subscriptions.is_empty() && strong.session_subscriptions.forget_empty(&key) {
                 return session.set_hold(None);
             }
@@ -395,14 +395,14 @@ async fn maintain_subscriptions(
 }
 
 /// Serves the queue of resources to unsubscribe from, until it is empty.
-async fn run_unsubscribes(upstream: Weak<Upstream>) {
+async fn run_unsubscribes(lists: Weak<UpstreamLists>) {
     loop {
-        let next = upstream.upgrade().and_then(|upstream| upstream.unsubscribe_queue.next_due());
+        let next = lists.upgrade().and_then(|lists| lists.unsubscribe_queue.next_due());
         let Some(next) = next else { return };
         sleep_until(next).await;
-        let Some(upstream) = upstream.upgrade() else { return };
-        while let Some((key, uri)) = upstream.unsubscribe_queue.take_due() {
-            upstream.unsubscribe(key.as_ref(), &uri).await;
+        let Some(lists) = lists.upgrade() else { return };
+        while let Some((key, uri)) = lists.unsubscribe_queue.take_due() {
+            lists.unsubscribe(key.as_ref(), &uri).await;
         }
     }
 }
