@@ -33,6 +33,7 @@ use creole::proto::operation::Outcome;
 use creole::{BoxFuture, Call, Context, Registry};
 
 use crate::upstream::connections::UpstreamSessions;
+use crate::upstream::forward::CallForwarder;
 use crate::upstream::lists::{UpstreamLists, list_sync};
 use crate::upstream::park::ParkedCalls;
 use crate::upstream::startup::{Startup, StartupStatus};
@@ -41,10 +42,10 @@ use crate::upstream::status::{StatusData, excluded_line, fault_message};
 /// A server that the gateway forwards to.
 pub struct Upstream {
     settings: Arc<UpstreamSettings>,
-    sessions: Arc<UpstreamSessions>,
-    parked_calls: Arc<ParkedCalls>,
     startup: Arc<Startup>,
+    sessions: Arc<UpstreamSessions>,
     lists: Arc<UpstreamLists>,
+    forwarder: CallForwarder,
 }
 
 impl Upstream {
@@ -69,17 +70,16 @@ impl Upstream {
         let sessions =
             Arc::new(UpstreamSessions::new(Arc::clone(&settings), Arc::clone(&parked_calls) as _));
         let startup = Arc::new(Startup::new(Arc::clone(&settings)));
-        let upstream = Arc::new_cyclic(|this: &Weak<Self>| Self {
-            lists: UpstreamLists::new(
+        let upstream = Arc::new_cyclic(|this: &Weak<Self>| {
+            let lists = UpstreamLists::new(
                 (source, is_alone),
                 Arc::clone(&sessions),
                 Arc::clone(&startup),
                 Weak::clone(this) as _,
-            ),
-            settings,
-            sessions,
-            startup,
-            parked_calls,
+            );
+            let forwarder =
+                CallForwarder::new(Arc::clone(&sessions), Arc::clone(&lists), parked_calls);
+            Self { settings, startup, sessions, lists, forwarder }
         });
         tokio::spawn(list_sync::run_list_sync(Arc::downgrade(&upstream.lists)));
         upstream
@@ -173,11 +173,11 @@ impl Upstream {
 
 impl Endpoint for Upstream {
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
-        Box::pin(async move { without_trace(self.answer_call(&call).await) })
+        Box::pin(async move { without_trace(self.forwarder.answer_call(&call).await) })
     }
 
     fn call_owned(self: Arc<Self>, call: Call) -> BoxFuture<'static, Outcome> {
-        Box::pin(async move { without_trace(self.answer_call(&call).await) })
+        Box::pin(async move { without_trace(self.forwarder.answer_call(&call).await) })
     }
 
     fn subscription_ended(&self, uri: &str, connection: ConnectionId) {

@@ -15,19 +15,37 @@ use creole::proto::revision::{Era, InputRequestStyle, TaskModel};
 use creole::proto::wire::Raw;
 use creole::{Call, Context};
 
-use super::park::{PreparedCall, ResumeOutcome};
-use super::{Affinity, Upstream, park};
 use crate::layers::NamePatterns;
+use crate::upstream::connections::UpstreamSessions;
 use crate::upstream::connections::active_calls::ActiveCalls;
 use crate::upstream::connections::affinity;
 use crate::upstream::connections::capabilities::caller_capabilities;
 use crate::upstream::connections::pool::{SESSION_ERA, SessionKey, UpstreamLease};
+use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::list_fetch::ToolIndex;
-use crate::upstream::park::request_state;
 use crate::upstream::park::request_state::{ParkedState, RequestState};
+use crate::upstream::park::{self, ParkedCalls, PreparedCall, ResumeOutcome, request_state};
 use crate::upstream::relay;
+use crate::upstream::settings::{Affinity, UpstreamSettings};
 
-impl Upstream {
+/// Forwards the calls of one upstream.
+pub(super) struct CallForwarder {
+    settings: Arc<UpstreamSettings>,
+    sessions: Arc<UpstreamSessions>,
+    lists: Arc<UpstreamLists>,
+    pub(super) parked_calls: Arc<ParkedCalls>,
+}
+
+impl CallForwarder {
+    /// Forwards calls in these sessions.
+    pub(super) fn new(
+        sessions: Arc<UpstreamSessions>,
+        lists: Arc<UpstreamLists>,
+        parked_calls: Arc<ParkedCalls>,
+    ) -> Self {
+        Self { settings: Arc::clone(&sessions.settings), sessions, lists, parked_calls }
+    }
+
     /// Handles a call. Rare paths are boxed: the allocator has a free block at hand for a future below one kilobyte.
     pub(super) async fn answer_call(&self, call: &Call) -> Outcome {
         if let Err(fault) = self.sessions.check_session_name(&call.context) {
@@ -51,9 +69,7 @@ impl Upstream {
                 ResumeOutcome::Outcome(outcome) => return outcome,
                 ResumeOutcome::ReplicaGone => {
                     let may_repeat = self.may_repeat(&call.operation);
-                    let server = (&self.settings.address, &*self.sessions.connector);
-                    let taken_over = self.parked_calls.take_over(server, parked, call, may_repeat);
-                    if let Some(outcome) = taken_over.await {
+                    if let Some(outcome) = self.take_over(parked, call, may_repeat).await {
                         return outcome;
                     }
                     if !may_repeat {
@@ -273,9 +289,7 @@ impl Upstream {
             ends_with_call: false,
         }
     }
-}
 
-impl Upstream {
     /// Whether an operation may be repeated when the effect of the first attempt is unknown: it only reads, or a retry
     /// layer may repeat it too.
     fn may_repeat(&self, operation: &Operation) -> bool {
@@ -371,7 +385,7 @@ enum NotProcessed {
 }
 
 /// The outcome for the caller of an outcome of the upstream.
-pub(super) fn finish_outcome(outcome: Outcome, call: &Call, connection: &Connection) -> Outcome {
+fn finish_outcome(outcome: Outcome, call: &Call, connection: &Connection) -> Outcome {
     match outcome {
         // Input requests of parked calls carry their own state already.
         Outcome::InputRequired { requests: asks, request_state: state } => {

@@ -12,24 +12,22 @@ use creole::proto::revision::Revision;
 
 use crate::upstream::connections::active_calls::ActiveCalls;
 use crate::upstream::connections::capabilities::caller_capabilities;
-use crate::upstream::connections::connector::UpstreamConnector;
 use crate::upstream::connections::pool::UpstreamLease;
-use crate::upstream::forward::{finish_outcome, upstream_request};
+use crate::upstream::forward::{CallForwarder, finish_outcome, upstream_request};
+use crate::upstream::park::PreparedCall;
 use crate::upstream::park::request_state::ParkedState;
-use crate::upstream::park::{ParkedCalls, PreparedCall};
 
-impl ParkedCalls {
+impl CallForwarder {
     /// The outcome of a call whose replica has stopped. `None` if the call cannot be continued.
-    pub(crate) async fn take_over(
-        self: &Arc<Self>,
-        (address, connector): (&Address, &UpstreamConnector),
+    pub(super) async fn take_over(
+        &self,
         parked: &ParkedState,
         call: &Call,
         may_repeat: bool,
     ) -> Option<Outcome> {
-        let Address::Http(target) = address else { return None };
+        let Address::Http(target) = &self.settings.address else { return None };
         let context = &call.context;
-        let trace = self.claim_checkpoint(parked, context.principal()).await?;
+        let trace = self.parked_calls.claim_checkpoint(parked, context.principal()).await?;
         let rules = Revision::from_name(&trace.version)?.rules();
         let resumed = ResumedServer::new(
             target.clone(),
@@ -42,7 +40,8 @@ impl ParkedCalls {
         // Added first: the upstream may send input requests immediately.
         let joined = callers.add_call(context.session_name().cloned());
         let offer = callers.client_offer(&capabilities);
-        let opened = connector.resume_session(resumed, rules, trace.number, &offer).await;
+        let opened =
+            self.sessions.connector.resume_session(resumed, rules, trace.number, &offer).await;
         let connection = opened.ok()?;
         let lease = UpstreamLease::unpooled(connection.clone(), joined);
         let operation = call.operation.clone();
@@ -60,7 +59,7 @@ impl ParkedCalls {
             known_responses: answered,
             may_repeat,
         };
-        let outcome = self.run(beginning, lease, context).await;
+        let outcome = self.parked_calls.run(beginning, lease, context).await;
         Some(finish_outcome(outcome, call, &connection))
     }
 }

@@ -85,7 +85,7 @@ async fn what_is_no_answer_is_refused_and_the_right_one_still_counts() {
         let refused = again(wrong.clone()).await;
         let Outcome::Fail(fault) = refused else { panic!("{wrong}: {refused:?}") };
         assert_eq!(fault.kind, FaultKind::InvalidParams, "{wrong}: {}", fault.detail);
-        assert_eq!(upstream.parked_calls.usage().0, 1, "the call stays parked");
+        assert_eq!(upstream.forwarder.parked_calls.usage().0, 1, "the call stays parked");
     }
     let answered = again(json!({"action": "accept", "content": {"name": "Ann"}})).await;
     let Outcome::Complete(Payload::Relayed(relayed)) = answered else { panic!("{answered:?}") };

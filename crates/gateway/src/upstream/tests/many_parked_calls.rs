@@ -189,21 +189,21 @@ async fn ten_thousand_calls_wait_in_a_gateway_that_runs_and_their_end_frees_ever
         }
     }
     assert_eq!(HEARD.asks.load(Ordering::Relaxed), CALLS);
-    assert_eq!(upstream.parked_calls.usage().0, CALLS);
-    assert!(upstream.parked_calls.usage().1 < 64 * 1024 * 1024);
+    assert_eq!(upstream.forwarder.parked_calls.usage().0, CALLS);
+    assert!(upstream.forwarder.parked_calls.usage().1 < 64 * 1024 * 1024);
     for who in 0..100 {
         assert_plain_is_answered(&service, who).await;
     }
     // A further call of another caller is refused, and no other call is evicted for it.
     let refused = call(&service, CALLS, "ask", None).await;
     assert!(matches!(&refused, Outcome::Fail(fault) if fault.kind == FaultKind::Busy));
-    assert_eq!(upstream.parked_calls.usage().0, CALLS);
+    assert_eq!(upstream.forwarder.parked_calls.usage().0, CALLS);
 
     // No caller returns: all calls end, and the server receives the cancellations.
     let cancelled = HEARD.cancels.load(Ordering::Relaxed);
     delay(PATIENCE + Duration::from_secs(5)).await;
-    assert_eq!(upstream.parked_calls.usage(), (0, 0));
-    assert!(upstream.parked_calls.is_empty());
+    assert_eq!(upstream.forwarder.parked_calls.usage(), (0, 0));
+    assert!(upstream.forwarder.parked_calls.is_empty());
     assert_eq!(HEARD.cancels.load(Ordering::Relaxed) - cancelled, 2 * CALLS);
     assert_plain_is_answered(&service, 0).await;
     // Their connections close after an idle time, except the gateway's own.
