@@ -6,6 +6,7 @@ pub(crate) mod capabilities;
 pub(crate) mod connector;
 pub(crate) mod pool;
 pub(crate) mod session_client;
+pub(crate) mod session_key;
 
 use std::sync::{Arc, OnceLock};
 

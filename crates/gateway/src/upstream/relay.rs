@@ -20,8 +20,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::upstream::connections::active_calls::{ActiveCalls, OutOfBand, OutOfBandQueue};
 use crate::upstream::connections::pool::UpstreamLease;
-use crate::upstream::connections::session_client::{RootsRequestGuard, apply_roots, attach_client};
-use crate::upstream::settings::UpstreamSettings;
+use crate::upstream::connections::session_client::{RootsRequestGuard, SessionClient, apply_roots};
+use crate::upstream::settings::{Affinity, UpstreamSettings};
 use declined_input::DeclinedInput;
 
 /// The next event of a call.
@@ -88,6 +88,19 @@ pub(crate) async fn relay_call(
                 Box::pin(context.send_event(Event::ElicitationCompleted(id))).await
             }
         }
+    }
+}
+
+/// Records the client that alone owns a session, if that client accepts input requests outside of calls.
+fn attach_client(settings: &UpstreamSettings, lease: &UpstreamLease, context: &Context) {
+    let is_own = match settings.affinity {
+        Affinity::Single => true,
+        _ => context.session_name().is_some_and(|name| lease.belongs_to(name)),
+    };
+    if is_own && settings.interactive && !lease.active_call.has_client() {
+        let session = context.client_session();
+        let client = session.map(|it| SessionClient::new(it, settings, lease.weak_slot()));
+        client.into_iter().for_each(|client| lease.active_call.set_client(client));
     }
 }
 

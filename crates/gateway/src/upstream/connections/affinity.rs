@@ -13,10 +13,10 @@ use creole::{Call, Context};
 
 use crate::upstream::connections::UpstreamSessions;
 use crate::upstream::connections::capabilities;
-use crate::upstream::connections::pool::{
-    DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
-};
+use crate::upstream::connections::capabilities::DeclaredInputs;
+use crate::upstream::connections::pool::UpstreamLease;
 use crate::upstream::connections::session_client::SessionClient;
+use crate::upstream::connections::session_key::{SESSION_ERA, SessionKey, SessionOwner};
 use crate::upstream::settings::Affinity;
 
 impl UpstreamSessions {

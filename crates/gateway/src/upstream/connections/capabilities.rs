@@ -36,3 +36,25 @@ pub(crate) fn extensions_only(
     let raw = Raw::parse(&format!(r#"{{"extensions":{}}}"#, named.text())).ok()?;
     Some(Arc::new(ClientCapabilities { raw: Some(raw), ..ClientCapabilities::default() }))
 }
+
+/// The declared capabilities, as a part of the key of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeclaredInputs {
+    pub(crate) form: bool,
+    pub(crate) url: bool,
+    pub(crate) sampling: bool,
+    pub(crate) roots: bool,
+    pub(crate) raw: Option<String>,
+}
+
+impl DeclaredInputs {
+    pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
+        Self {
+            form: capabilities.elicitation_form,
+            url: capabilities.elicitation_url,
+            sampling: capabilities.sampling,
+            roots: capabilities.roots,
+            raw: capabilities.raw.as_ref().map(|raw| raw.as_str().to_owned()),
+        }
+    }
+}

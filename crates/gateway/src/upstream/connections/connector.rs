@@ -17,7 +17,7 @@ use creole::proto::revision::{Era, Rules};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
-use crate::upstream::connections::pool::SessionOwner;
+use crate::upstream::connections::session_key::SessionOwner;
 use crate::upstream::settings::RevisionChoice;
 
 /// The maximum number of callers whose failures are remembered.

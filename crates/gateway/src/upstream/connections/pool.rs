@@ -4,11 +4,9 @@
 //! another caller.
 
 mod connection_cell;
-mod key;
 mod lease;
 mod slots;
 
-pub(crate) use key::{DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner};
 pub(crate) use lease::UpstreamLease;
 
 use creole::internal::sync::Mutex;
@@ -29,6 +27,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::upstream::connections::active_calls::ActiveCalls;
 use crate::upstream::connections::connector::UpstreamConnector;
 use crate::upstream::connections::session_client::SessionClient;
+use crate::upstream::connections::session_key::{SessionKey, SessionOwner};
 use connection_cell::ConnectionCell;
 use slots::{PoolFull, UpstreamSlots};
 

@@ -8,7 +8,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use creole::Context;
 use creole::internal::call::ClientSession;
 use creole::internal::client::{InputResponder, ServerInputRequest};
 use creole::proto::client::InputRequestError;
@@ -19,8 +18,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::layers::Chain;
 use crate::upstream::connections::active_calls::ActiveCalls;
-use crate::upstream::connections::pool::{UpstreamLease, UpstreamSlot};
-use crate::upstream::settings::{Affinity, UpstreamSettings};
+use crate::upstream::connections::pool::UpstreamSlot;
+use crate::upstream::settings::UpstreamSettings;
 
 /// How long calls wait for the client's response to a request for roots outside of a call.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -153,18 +152,5 @@ async fn forward_roots_changes(mut changes: watch::Receiver<()>, slot: Weak<Upst
     while changes.changed().await.is_ok() {
         let Some(slot) = slot.upgrade() else { return };
         slot.notify_roots_changed();
-    }
-}
-
-/// Records the client that alone owns a session, if that client accepts input requests outside of calls.
-pub(crate) fn attach_client(settings: &UpstreamSettings, lease: &UpstreamLease, context: &Context) {
-    let is_own = match settings.affinity {
-        Affinity::Single => true,
-        _ => context.session_name().is_some_and(|name| lease.belongs_to(name)),
-    };
-    if is_own && settings.interactive && !lease.active_call.has_client() {
-        let session = context.client_session();
-        let client = session.map(|it| SessionClient::new(it, settings, lease.weak_slot()));
-        client.into_iter().for_each(|client| lease.active_call.set_client(client));
     }
 }

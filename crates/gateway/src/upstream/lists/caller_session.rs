@@ -4,55 +4,23 @@
 use std::sync::Arc;
 
 use creole::Context;
-use creole::internal::client::Connection;
 use creole::internal::registry::{SessionList, SessionLists, UnlistedItem};
-use creole::proto::client::CallRequest;
 use creole::proto::fault::Fault;
 use creole::proto::model::{ClientCapabilities, Definition, ListKind};
-use creole::proto::operation::Outcome;
 use creole::proto::revision::{InputRequestStyle, Rules};
 use tokio::time::timeout;
 
 use crate::upstream::connections::capabilities;
-use crate::upstream::connections::pool::{
-    DeclaredInputs, SESSION_ERA, SessionKey, SessionOwner, UpstreamLease,
-};
+use crate::upstream::connections::capabilities::DeclaredInputs;
+use crate::upstream::connections::pool::UpstreamLease;
+use crate::upstream::connections::session_key::{SESSION_ERA, SessionKey, SessionOwner};
 use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::excluded_items::ExclusionReason;
-use crate::upstream::lists::list_fetch;
+use crate::upstream::lists::list_fetch::{self, ListFetcher};
 use crate::upstream::lists::list_store::FetchedSessionList;
 use crate::upstream::lists::list_sync::REFRESH_TIMEOUT;
 use crate::upstream::relay;
 use crate::upstream::settings::Affinity;
-
-/// Fetches lists in one session.
-pub(crate) struct ListFetcher<'a> {
-    connection: &'a Connection,
-    /// The capabilities that each request declares, if the upstream keeps no session.
-    capabilities: Option<Arc<ClientCapabilities>>,
-    /// The caller, if it responds to the upstream's input requests meanwhile.
-    caller: Option<(&'a mut UpstreamLease, &'a Context)>,
-}
-
-impl<'a> ListFetcher<'a> {
-    /// Fetches lists for the gateway itself.
-    pub(crate) fn for_gateway(connection: &'a Connection) -> Self {
-        Self { connection, capabilities: None, caller: None }
-    }
-
-    pub(crate) async fn send(&mut self, mut request: CallRequest) -> Outcome {
-        if let Some(capabilities) = &self.capabilities {
-            request.options.capabilities = Arc::clone(capabilities);
-        }
-        match &mut self.caller {
-            None => self.connection.call_without_input(request).await,
-            Some((lease, context)) => {
-                let mut calling = self.connection.start_call(request);
-                relay::relay_call(&mut calling, lease, context).await
-            }
-        }
-    }
-}
 
 /// The session that a caller's lists come from.
 pub(crate) struct CallerSession {

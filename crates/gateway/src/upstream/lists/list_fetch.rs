@@ -3,19 +3,23 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use creole::Context;
 use creole::internal::chain::Endpoint;
+use creole::internal::client::Connection;
 use creole::internal::registry::RemoteItem;
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
 use creole::proto::model::{
-    CacheHints, Definition, ExcludedItem, ListKind, ServerCapabilities, TaskSupport,
+    CacheHints, ClientCapabilities, Definition, ExcludedItem, ListKind, ServerCapabilities,
+    TaskSupport,
 };
 use creole::proto::operation::{Operation, Outcome, Payload};
 use creole::proto::revision::Rules;
 
 use crate::layers::Hints;
-use crate::upstream::lists::caller_session::ListFetcher;
+use crate::upstream::connections::pool::UpstreamLease;
+use crate::upstream::relay;
 use crate::upstream::settings::Naming;
 
 /// The maximum number of pages and items of one list.
@@ -40,6 +44,35 @@ pub(crate) struct FetchedList {
     pub(crate) excluded: Vec<ExcludedItem>,
     /// The cache hints of the list.
     pub(crate) cache: CacheHints,
+}
+
+/// Fetches lists in one session.
+pub(crate) struct ListFetcher<'a> {
+    pub(super) connection: &'a Connection,
+    /// The capabilities that each request declares, if the upstream keeps no session.
+    pub(super) capabilities: Option<Arc<ClientCapabilities>>,
+    /// The caller, if it responds to the upstream's input requests meanwhile.
+    pub(super) caller: Option<(&'a mut UpstreamLease, &'a Context)>,
+}
+
+impl<'a> ListFetcher<'a> {
+    /// Fetches lists for the gateway itself.
+    pub(crate) fn for_gateway(connection: &'a Connection) -> Self {
+        Self { connection, capabilities: None, caller: None }
+    }
+
+    async fn send(&mut self, mut request: CallRequest) -> Outcome {
+        if let Some(capabilities) = &self.capabilities {
+            request.options.capabilities = Arc::clone(capabilities);
+        }
+        match &mut self.caller {
+            None => self.connection.call_without_input(request).await,
+            Some((lease, context)) => {
+                let mut calling = self.connection.start_call(request);
+                relay::relay_call(&mut calling, lease, context).await
+            }
+        }
+    }
 }
 
 /// Fetches a whole list.

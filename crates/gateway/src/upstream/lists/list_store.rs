@@ -12,7 +12,7 @@ use creole::internal::registry::SessionList;
 use creole::proto::model::{CacheHints, Definition, ListKind};
 use tokio::time::Instant;
 
-use crate::upstream::connections::pool::SessionKey;
+use crate::upstream::connections::session_key::SessionKey;
 use crate::upstream::lists::list_age::{MIN_FETCH_INTERVAL, digest};
 use crate::upstream::lists::list_fetch::{item_key, newest_json};
 
@@ -283,7 +283,8 @@ fn share_definitions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::connections::pool::{DeclaredInputs, SessionOwner};
+    use crate::upstream::connections::capabilities::DeclaredInputs;
+    use crate::upstream::connections::session_key::SessionOwner;
 
     fn tool(name: &str, description: &str) -> Arc<Definition> {
         let text = format!(

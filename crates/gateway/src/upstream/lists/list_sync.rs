@@ -15,10 +15,9 @@ use creole::proto::revision::TaskModel;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::upstream::lists::UpstreamLists;
-use crate::upstream::lists::caller_session::ListFetcher;
 use crate::upstream::lists::excluded_items::ExclusionReason;
 use crate::upstream::lists::list_fetch;
-use crate::upstream::lists::list_fetch::{LISTS, ToolIndex};
+use crate::upstream::lists::list_fetch::{LISTS, ListFetcher, ToolIndex};
 use crate::upstream::lists::notifications::{NotificationSources, follow_notifications};
 
 /// The minimum wait before the gateway reconnects to an unreachable upstream.

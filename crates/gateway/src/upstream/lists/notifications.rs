@@ -13,7 +13,8 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::upstream::connections::affinity::has_no_connection;
-use crate::upstream::connections::pool::{SessionChange, SessionOwner};
+use crate::upstream::connections::pool::SessionChange;
+use crate::upstream::connections::session_key::SessionOwner;
 use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::list_fetch::LISTS;
 use crate::upstream::lists::list_sync::RECONNECT_PAUSE;

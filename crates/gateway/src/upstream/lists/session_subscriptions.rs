@@ -14,7 +14,8 @@ use creole::proto::model::{ClientCapabilities, ListKind};
 use creole::proto::operation::{Change, Outcome};
 use tokio::time::{sleep, sleep_until};
 
-use crate::upstream::connections::pool::{SessionHold, SessionKey, SessionOwner, UpstreamLease};
+use crate::upstream::connections::pool::{SessionHold, UpstreamLease};
+use crate::upstream::connections::session_key::{SessionKey, SessionOwner};
 use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::caller_session::CallerSession;
 use crate::upstream::lists::list_sync::RECONNECT_PAUSE;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::upstream::connections::pool::SessionKey;
+use crate::upstream::connections::session_key::SessionKey;
 
 /// How long a subscription outlives its last subscriber, since many clients subscribe again at once.
 pub(crate) const UNSUBSCRIBE_DELAY: Duration = Duration::from_secs(5);

@@ -51,11 +51,11 @@ mod tests {
     use serde_json::{Value, json};
     use tokio::sync::oneshot;
 
+    use crate::upstream::connections::capabilities::DeclaredInputs;
     use crate::upstream::connections::connector;
     use crate::upstream::connections::connector::UpstreamConnector;
-    use crate::upstream::connections::pool::{
-        DeclaredInputs, EvictParkedCall, SessionKey, SessionOwner, UpstreamPool,
-    };
+    use crate::upstream::connections::pool::{EvictParkedCall, UpstreamPool};
+    use crate::upstream::connections::session_key::{SessionKey, SessionOwner};
     use crate::upstream::{Address, RevisionChoice, UpstreamSettings};
 
     struct NoParkedCalls;

@@ -9,8 +9,9 @@ use creole::proto::model::Level;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::{SessionKey, SessionOwner, UpstreamSlot};
+use super::UpstreamSlot;
 use crate::upstream::connections::active_calls::ActiveCallHandle;
+use crate::upstream::connections::session_key::{SessionKey, SessionOwner};
 
 /// How long an upstream may take to send its first requests after a connection opens.
 const INITIAL_REQUESTS_TIMEOUT: Duration = Duration::from_secs(2);

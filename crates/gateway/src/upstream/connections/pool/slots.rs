@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::upstream::connections::pool::{SessionKey, SessionOwner, UpstreamSlot};
+use crate::upstream::connections::pool::UpstreamSlot;
+use crate::upstream::connections::session_key::{SessionKey, SessionOwner};
 
 /// The slots by the owner that they count for.
 pub(crate) struct UpstreamSlots {
@@ -121,7 +122,7 @@ mod tests {
     use creole::proto::revision::Era;
 
     use super::*;
-    use crate::upstream::connections::pool::DeclaredInputs;
+    use crate::upstream::connections::capabilities::DeclaredInputs;
 
     fn principal(name: &str) -> SessionOwner {
         SessionOwner::Principal(name.into())

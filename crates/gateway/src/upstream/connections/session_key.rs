@@ -3,8 +3,9 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use creole::proto::model::ClientCapabilities;
 use creole::proto::revision::{Era, Rules};
+
+use crate::upstream::connections::capabilities::DeclaredInputs;
 
 /// The era of upstreams that keep sessions of their callers.
 pub(crate) const SESSION_ERA: Era = Rules::NEWEST_HANDSHAKE.era;
@@ -58,27 +59,5 @@ impl Hash for SessionKey {
     /// Hashes only the owner. The other fields are mostly equal and are only compared.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.owner.hash(state);
-    }
-}
-
-/// The declared capabilities, as a part of the key.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DeclaredInputs {
-    pub(crate) form: bool,
-    pub(crate) url: bool,
-    pub(crate) sampling: bool,
-    pub(crate) roots: bool,
-    pub(crate) raw: Option<String>,
-}
-
-impl DeclaredInputs {
-    pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
-        Self {
-            form: capabilities.elicitation_form,
-            url: capabilities.elicitation_url,
-            sampling: capabilities.sampling,
-            roots: capabilities.roots,
-            raw: capabilities.raw.as_ref().map(|raw| raw.as_str().to_owned()),
-        }
     }
 }
