@@ -317,7 +317,7 @@ pub(crate) mod in_process {
         let capabilities = Arc::clone(&offer.capabilities);
         // They use the handshake, unless the test sets another mode.
         let opening = match dialer.revisions {
-            crate::upstream::RevisionChoice::Revision(rules) if !rules.has_handshake() => {
+            super::RevisionChoice::Revision(rules) if !rules.has_handshake() => {
                 OpenMode::Stateless { rules }
             }
             _ => OpenMode::Handshake { proposed_rules: Rules::NEWEST_HANDSHAKE, capabilities },
