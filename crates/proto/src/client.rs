@@ -149,8 +149,8 @@ pub struct Machine {
 
 impl Machine {
     /// A connection on which nothing was sent yet.
-    pub fn new(profile: Arc<Profile>, opening: OpenMode) -> Self {
-        let (rules, stage) = match &opening {
+    pub fn new(profile: Arc<Profile>, mode: OpenMode) -> Self {
+        let (rules, state) = match &mode {
             OpenMode::Handshake { proposed_rules: propose, .. } => {
                 (*propose, ConnectionState::Opening)
             }
@@ -158,9 +158,9 @@ impl Machine {
         };
         Self {
             profile,
-            open_mode: opening,
+            open_mode: mode,
             rules,
-            state: stage,
+            state,
             calls: Calls::default(),
             queued: Vec::new(),
             input_requests: InputRequests::default(),

@@ -422,10 +422,11 @@ mod tests {
                     let row = dialect.error_row(kind, revision.rules());
                     (row.channel, row.message.clone(), row.data.clone())
                 };
-                let is_told = row(FaultKind::ResourceDenied) != row(FaultKind::ResourceNotFound);
+                let is_notified =
+                    row(FaultKind::ResourceDenied) != row(FaultKind::ResourceNotFound);
                 let has_words =
                     dialect.errors.iter().any(|row| row.kind == FaultKind::ResourceDenied);
-                assert_eq!(is_told, has_words, "{name} {revision:?}");
+                assert_eq!(is_notified, has_words, "{name} {revision:?}");
             }
         }
     }

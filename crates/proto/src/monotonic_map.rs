@@ -36,38 +36,38 @@ impl<K: Copy + Ord, V> MonotonicMap<K, V> {
     /// Inserts a value. A key that is not the greatest is inserted at its sorted position, which takes longer. An
     /// existing key gets the new value.
     pub fn insert(&mut self, key: K, value: V) {
-        let place = match self.order.last() {
+        let search = match self.order.last() {
             Some((last, _)) if *last >= key => self.position(key),
             _ => Err(self.order.len()),
         };
-        match place {
-            Ok(place) => self.values[self.order[place].1] = Some(value),
-            Err(place) => {
-                let room = self.take_free_slot();
-                self.values[room] = Some(value);
-                self.order.insert(place, (key, room));
+        match search {
+            Ok(index) => self.values[self.order[index].1] = Some(value),
+            Err(index) => {
+                let available = self.take_free_slot();
+                self.values[available] = Some(value);
+                self.order.insert(index, (key, available));
             }
         }
     }
 
     /// The value of a key.
     pub fn get(&self, key: K) -> Option<&V> {
-        let place = self.position(key).ok()?;
-        self.values[self.order[place].1].as_ref()
+        let index = self.position(key).ok()?;
+        self.values[self.order[index].1].as_ref()
     }
 
     /// The value of a key, mutable.
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        let place = self.position(key).ok()?;
-        self.values[self.order[place].1].as_mut()
+        let index = self.position(key).ok()?;
+        self.values[self.order[index].1].as_mut()
     }
 
     /// Removes a value.
     pub fn remove(&mut self, key: K) -> Option<V> {
-        let place = self.position(key).ok()?;
-        let (_, room) = self.order.remove(place);
-        let value = self.values[room].take();
-        self.free.push(room);
+        let index = self.position(key).ok()?;
+        let (_, available) = self.order.remove(index);
+        let value = self.values[available].take();
+        self.free.push(available);
         if self.order.is_empty() && self.values.len() > RETAINED_SLOTS {
             *self = Self::default();
         }
@@ -76,7 +76,9 @@ impl<K: Copy + Ord, V> MonotonicMap<K, V> {
 
     /// All entries, in key order.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
-        self.order.iter().filter_map(|(key, room)| Some((*key, self.values[*room].as_ref()?)))
+        self.order
+            .iter()
+            .filter_map(|(key, available)| Some((*key, self.values[*available].as_ref()?)))
     }
 
     fn position(&self, key: K) -> Result<usize, usize> {

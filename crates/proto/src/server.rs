@@ -231,8 +231,8 @@ impl Machine {
         self.session.phase = HandshakePhase::Shutdown;
         self.end_listeners(out);
         for key in self.calls.keys() {
-            let why = "the connection was closed before the response was ready";
-            self.abort_call(key, "closed", why, now, out);
+            let reason = "the connection was closed before the response was ready";
+            self.abort_call(key, "closed", reason, now, out);
         }
     }
 }

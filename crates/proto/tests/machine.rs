@@ -79,14 +79,14 @@ proptest! {
     fn every_split_of_the_stream_gives_the_same_session(
         dialect in select(DIALECTS),
         said in vec(random_input::anything(), 0..20),
-        cuts in vec(1_usize..200, 1..20),
+        splits in vec(1_usize..200, 1..20),
     ) {
-        let stream: Vec<u8> = said.iter().flat_map(|said| [said.text(), b"\n".to_vec()].concat()).collect();
+        let stream: Vec<u8> = said.iter().flat_map(|message| [message.text(), b"\n".to_vec()].concat()).collect();
         let whole = conversation(dialect, &[&stream]);
         assert_eq!(conversation(dialect, &stream.chunks(1).collect::<Vec<_>>()), whole);
         let mut rest = &stream[..];
         let mut chunks = Vec::new();
-        for length in cuts.iter().cycle() {
+        for length in splits.iter().cycle() {
             if rest.is_empty() {
                 break;
             }

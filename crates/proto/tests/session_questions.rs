@@ -63,8 +63,8 @@ fn an_input_request_of_the_session_waits_for_the_end_of_the_handshake_and_is_ans
     assert_eq!(side.sent(), [""; 0]);
     side.say(r#"{"jsonrpc":"2.0","id":"creole-1","result":{"roots":[]}}"#);
     let answers = side.take_actions();
-    let [Action::InputResponse(key, Ok(answer))] = &answers[..] else { panic!("{answers:?}") };
-    assert!(*key == ask && answer.as_str() == r#"{"roots":[]}"#);
+    let [Action::InputResponse(key, Ok(response))] = &answers[..] else { panic!("{answers:?}") };
+    assert!(*key == ask && response.as_str() == r#"{"roots":[]}"#);
 }
 
 #[test]

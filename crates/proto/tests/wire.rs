@@ -30,11 +30,11 @@ proptest! {
         value in json(), seed: u64, damage in vec((any::<Index>(), select(DAMAGE)), 0..3)
     ) {
         let mut bytes = spelled(&value, seed).into_bytes();
-        for (place, byte) in damage {
-            let place = place.index(bytes.len() + 1);
+        for (index, byte) in damage {
+            let index = index.index(bytes.len() + 1);
             match byte {
-                Some(byte) => bytes.insert(place, byte),
-                None if place < bytes.len() => drop(bytes.remove(place)),
+                Some(byte) => bytes.insert(index, byte),
+                None if index < bytes.len() => drop(bytes.remove(index)),
                 None => {}
             }
         }
@@ -139,9 +139,9 @@ proptest! {
     fn raw_text_survives_serde(value in json(), seed: u64) {
         let text = spelled(&value, seed);
         let raw = Raw::parse(&text).unwrap();
-        let written = serde_json::to_string(&[&raw]).unwrap();
-        assert_eq!(written, format!("[{text}]"));
-        assert_eq!(serde_json::from_str::<[Raw; 1]>(&written).unwrap(), [Raw::parse(text.trim()).unwrap()]);
+        let output = serde_json::to_string(&[&raw]).unwrap();
+        assert_eq!(output, format!("[{text}]"));
+        assert_eq!(serde_json::from_str::<[Raw; 1]>(&output).unwrap(), [Raw::parse(text.trim()).unwrap()]);
         assert_eq!(raw.decode::<Value>().unwrap(), value);
     }
 
@@ -155,29 +155,29 @@ proptest! {
 
     #[test]
     fn every_split_of_a_stream_gives_the_same_lines(
-        stream in vec(select(b"ab \r\n\n\t".as_slice()), 0..80), cuts in vec(any::<Index>(), 0..8), limit in 0_usize..8
+        stream in vec(select(b"ab \r\n\n\t".as_slice()), 0..80), splits in vec(any::<Index>(), 0..8), limit in 0_usize..8
     ) {
         let expected = lines_by_definition(&stream, limit);
         assert_eq!(lines(limit, [&*stream]), expected);
         assert_eq!(lines(limit, stream.chunks(1)), expected);
-        assert_eq!(lines(limit, cut(&stream, &cuts)), expected);
+        assert_eq!(lines(limit, cut(&stream, &splits)), expected);
     }
 
     #[test]
     fn any_cutting_of_a_stream_gives_the_same_events(
-        stream in vec(select(SSE_PIECES), 0..30), cuts in vec(any::<Index>(), 0..8), limit in 0_usize..40
+        stream in vec(select(SSE_PIECES), 0..30), splits in vec(any::<Index>(), 0..8), limit in 0_usize..40
     ) {
         let stream = stream.concat();
         let whole = events(limit, [&*stream]);
         assert_eq!(events(limit, stream.chunks(1)), whole);
-        assert_eq!(events(limit, cut(&stream, &cuts)), whole);
+        assert_eq!(events(limit, cut(&stream, &splits)), whole);
     }
 
     #[test]
-    fn decoding_undoes_encoding(sent in vec(event(), 0..4), cuts in vec(any::<Index>(), 0..8)) {
+    fn decoding_undoes_encoding(sent in vec(event(), 0..4), splits in vec(any::<Index>(), 0..8)) {
         let mut stream = Vec::new();
         sent.iter().for_each(|event| encode_event(&mut stream, &event.into()));
-        let received = events(1 << 20, cut(&stream, &cuts));
+        let received = events(1 << 20, cut(&stream, &splits));
         assert!(received.into_iter().eq(sent.into_iter().map(Ok)));
     }
 
@@ -421,11 +421,11 @@ fn agrees_with_serde(bytes: &[u8]) {
     }
 }
 
-fn cut<'a>(stream: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
-    let mut places: Vec<_> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
-    places.extend([0, stream.len()]);
-    places.sort_unstable();
-    places.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect()
+fn cut<'a>(stream: &'a [u8], splits: &[Index]) -> Vec<&'a [u8]> {
+    let mut indexes: Vec<_> = splits.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+    indexes.extend([0, stream.len()]);
+    indexes.sort_unstable();
+    indexes.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect()
 }
 
 fn lines<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {

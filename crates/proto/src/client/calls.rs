@@ -118,11 +118,11 @@ impl InFlightCall {
     /// A call of this operation with these options.
     pub(super) fn for_request(
         operation: &Operation,
-        terms: &CallOptions,
+        options: &CallOptions,
         limits: &ClientLimits,
         now: Now,
     ) -> Self {
-        let capabilities = Arc::clone(&terms.capabilities);
+        let capabilities = Arc::clone(&options.capabilities);
         let mut pending = Self::with_capabilities(
             ExpectedResult::for_operation(operation),
             operation.method(),
@@ -131,12 +131,12 @@ impl InFlightCall {
             now,
         );
         pending.subject = operation.target().to_string();
-        pending.task_preference = terms.task_preference;
-        pending.log = terms.log_level;
-        pending.progress = terms.progress;
-        pending.idle_timeout = terms.idle_timeout.unwrap_or(pending.idle_timeout);
+        pending.task_preference = options.task_preference;
+        pending.log = options.log_level;
+        pending.progress = options.progress;
+        pending.idle_timeout = options.idle_timeout.unwrap_or(pending.idle_timeout);
         pending.idle_deadline = now + pending.idle_timeout;
-        if let Some(total) = terms.total_timeout {
+        if let Some(total) = options.total_timeout {
             pending.total_deadline = now + total;
         }
         pending

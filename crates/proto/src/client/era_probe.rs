@@ -61,14 +61,14 @@ pub enum NoEvidenceReason {
 
 /// Judges the reply to a `server/discover` request of this revision
 /// (2026-07-28 basic/versioning, backward compatibility with initialization-based versions).
-pub fn judge_reply(heard: ProbeReply<'_>, asked: &'static Rules) -> ProbeVerdict {
-    match heard {
+pub fn judge_reply(reply: ProbeReply<'_>, rules: &'static Rules) -> ProbeVerdict {
+    match reply {
         ProbeReply::NoHttpResponse | ProbeReply::NoProcess => {
             ProbeVerdict::NoEvidence(NoEvidenceReason::Outage)
         }
         ProbeReply::NoLine | ProbeReply::ProcessExited => ProbeVerdict::Handshake,
-        ProbeReply::Line(line) => judge_message(line, asked).unwrap_or(ProbeVerdict::Handshake),
-        ProbeReply::HttpResponse { status, body } => judge_http(status, body, asked),
+        ProbeReply::Line(line) => judge_message(line, rules).unwrap_or(ProbeVerdict::Handshake),
+        ProbeReply::HttpResponse { status, body } => judge_http(status, body, rules),
     }
 }
 
@@ -78,20 +78,20 @@ pub fn suggests_legacy_sse(status: u16) -> bool {
     matches!(status, 400 | 404 | 405)
 }
 
-fn judge_http(status: u16, body: &[u8], asked: &'static Rules) -> ProbeVerdict {
+fn judge_http(status: u16, body: &[u8], rules: &'static Rules) -> ProbeVerdict {
     match status {
         401 | 403 | 407 => ProbeVerdict::NoEvidence(NoEvidenceReason::Credentials),
         408 | 425 | 429 | 500.. => ProbeVerdict::NoEvidence(NoEvidenceReason::Outage),
-        400..=499 => judge_message(body, asked).unwrap_or(ProbeVerdict::Handshake),
+        400..=499 => judge_message(body, rules).unwrap_or(ProbeVerdict::Handshake),
         200..=299 if body.trim_ascii().is_empty() => ProbeVerdict::Handshake,
-        200..=299 => judge_message(body, asked)
+        200..=299 => judge_message(body, rules)
             .unwrap_or(ProbeVerdict::NoEvidence(NoEvidenceReason::NotAnMcpServer)),
         _ => ProbeVerdict::NoEvidence(NoEvidenceReason::NotAnMcpServer),
     }
 }
 
 /// Judges a message; `None` if the bytes are not a message.
-fn judge_message(bytes: &[u8], asked: &'static Rules) -> Option<ProbeVerdict> {
+fn judge_message(bytes: &[u8], rules: &'static Rules) -> Option<ProbeVerdict> {
     let Ok(Frame::One(fields)) = wire::scan(bytes, &wire::ScanLimits::default()) else {
         return None;
     };
@@ -103,7 +103,7 @@ fn judge_message(bytes: &[u8], asked: &'static Rules) -> Option<ProbeVerdict> {
         Some(versions) => Some(judge_versions(&versions)),
         // A result with `resultType` and `capabilities` is of the stateless era, even if other members are missing.
         None if result.get("resultType").is_some() && result.get("capabilities").is_some() => {
-            Some(ProbeVerdict::Stateless(asked))
+            Some(ProbeVerdict::Stateless(rules))
         }
         None => Some(ProbeVerdict::Handshake),
     }
@@ -194,8 +194,8 @@ mod tests {
                 ProbeVerdict::Handshake
             );
         }
-        for heard in [ProbeReply::ProcessExited, ProbeReply::NoLine, ProbeReply::Line(b"hello")] {
-            assert_eq!(judge_reply(heard, newest()), ProbeVerdict::Handshake);
+        for reply in [ProbeReply::ProcessExited, ProbeReply::NoLine, ProbeReply::Line(b"hello")] {
+            assert_eq!(judge_reply(reply, newest()), ProbeVerdict::Handshake);
         }
     }
 
@@ -217,9 +217,9 @@ mod tests {
             let expected = ProbeVerdict::NoEvidence(NoEvidenceReason::Ambiguous(code));
             assert_eq!(http(400, &error(code, "null")), expected);
         }
-        for heard in [ProbeReply::NoHttpResponse, ProbeReply::NoProcess] {
+        for reply in [ProbeReply::NoHttpResponse, ProbeReply::NoProcess] {
             assert_eq!(
-                judge_reply(heard, newest()),
+                judge_reply(reply, newest()),
                 ProbeVerdict::NoEvidence(NoEvidenceReason::Outage)
             );
         }

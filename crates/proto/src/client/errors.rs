@@ -39,8 +39,8 @@ impl Machine {
         let outcome =
             read_error_outcome(error, pending.method, &pending.subject, self.rules, dialect);
         match outcome {
-            Outcome::InputRequired { requests: asks, .. }
-                if asks.len() > self.profile.limits.max_input_requests =>
+            Outcome::InputRequired { requests: input_requests, .. }
+                if input_requests.len() > self.profile.limits.max_input_requests =>
             {
                 Fault::new(FaultKind::Internal, "the server sent too many input requests at once")
                     .into()
@@ -71,11 +71,11 @@ pub(super) fn read_error_outcome(
     let message = error.string("message").ok().flatten().map(Cow::into_owned);
     let message = message.unwrap_or_else(|| format!("the server failed with code {code}"));
     let data = error.get("data").filter(|data| *data != "null");
-    let told = ServerError { code, message, data, method, subject };
-    if let Some(asks) = read_url_elicitations(&told, rules) {
-        return Outcome::InputRequired { requests: asks, request_state: None };
+    let failure = ServerError { code, message, data, method, subject };
+    if let Some(input_requests) = read_url_elicitations(&failure, rules) {
+        return Outcome::InputRequired { requests: input_requests, request_state: None };
     }
-    Outcome::Fail(to_fault(&told, rules, dialect))
+    Outcome::Fail(to_fault(&failure, rules, dialect))
 }
 
 /// Parses a code. Some servers write it as a string or with a fraction.
@@ -88,75 +88,77 @@ fn parse_code(raw: &str) -> Option<i64> {
 }
 
 /// Reads the URL elicitations that must complete before the call is retried.
-fn read_url_elicitations(told: &ServerError<'_>, rules: &Rules) -> Option<Vec<KeyedInputRequest>> {
-    if told.code != URL_ELICITATION_REQUIRED
+fn read_url_elicitations(error: &ServerError<'_>, rules: &Rules) -> Option<Vec<KeyedInputRequest>> {
+    if error.code != URL_ELICITATION_REQUIRED
         || rules.elicitation != ElicitationSupport::FormAndNamedUrl
     {
         return None;
     }
-    let data = told.data.and_then(Object::new)?;
+    let data = error.data.and_then(Object::new)?;
     let listed = data.array("elicitations").ok().flatten()?;
     let pages = listed.into_iter().filter_map(Object::new).filter_map(read_url_elicitation);
-    let name =
-        |(position, question)| KeyedInputRequest { key: format!("visit-{position}"), question };
-    let asks: Vec<_> = pages.enumerate().map(name).collect();
-    (!asks.is_empty()).then_some(asks)
+    let name = |(position, input_request)| KeyedInputRequest {
+        key: format!("visit-{position}"),
+        question: input_request,
+    };
+    let input_requests: Vec<_> = pages.enumerate().map(name).collect();
+    (!input_requests.is_empty()).then_some(input_requests)
 }
 
-fn to_fault(told: &ServerError<'_>, rules: &'static Rules, dialect: &Dialect) -> Fault {
+fn to_fault(error: &ServerError<'_>, rules: &'static Rules, dialect: &Dialect) -> Fault {
     // The codes of JSON-RPC have their standard meaning, unless the message is the dialect's (JSON-RPC 2.0, section
     // 5.1).
-    let is_general = (-32700..=-32600).contains(&told.code);
-    let row = best_row(dialect.errors.iter(), told);
-    if let Some(row) = row.filter(|row| !is_general || has_message_of_row(row, told)) {
-        return fault_by_dialect(row, told);
+    let is_general = (-32700..=-32600).contains(&error.code);
+    let row = best_row(dialect.errors.iter(), error);
+    if let Some(row) = row.filter(|row| !is_general || has_message_of_row(row, error)) {
+        return fault_by_dialect(row, error);
     }
-    let kind = kind_by_revision(told, rules, dialect).unwrap_or(FaultKind::Foreign);
+    let kind = kind_by_revision(error, rules, dialect).unwrap_or(FaultKind::Foreign);
     let subject = match kind {
-        FaultKind::MethodNotFound => told.method,
-        _ => told.subject,
+        FaultKind::MethodNotFound => error.method,
+        _ => error.subject,
     };
     let fault =
-        Fault::new(kind, told.message.clone()).with_subject(subject).with_foreign_code(told.code);
-    match told.data {
+        Fault::new(kind, error.message.clone()).with_subject(subject).with_foreign_code(error.code);
+    match error.data {
         Some(data) => fault.with_data(Raw::from_validated(data)),
         None => fault,
     }
 }
 
 /// A fault that the dialect has a row for. The row determines where the detail is.
-fn fault_by_dialect(row: &ErrorRow, told: &ServerError<'_>) -> Fault {
-    let object = told.data.and_then(Object::new);
-    let said = match &row.data {
+fn fault_by_dialect(row: &ErrorRow, error: &ServerError<'_>) -> Fault {
+    let object = error.data.and_then(Object::new);
+    let text = match &row.data {
         DataShape::None | DataShape::FromFault => None,
-        DataShape::Text(_) => told.data.and_then(unquote).map(Cow::into_owned),
+        DataShape::Text(_) => error.data.and_then(unquote).map(Cow::into_owned),
         DataShape::Members(members) => {
             let member = members.iter().find(|(_, template)| template == "{detail}");
             let member = member.and_then(|(name, _)| object?.string(name).ok().flatten());
             member.map(Cow::into_owned)
         }
     };
-    let fault = Fault::new(row.kind, said.unwrap_or_else(|| told.message.clone()));
-    match (&row.data, told.data) {
+    let fault = Fault::new(row.kind, text.unwrap_or_else(|| error.message.clone()));
+    match (&row.data, error.data) {
         (DataShape::FromFault, Some(data)) => fault.with_data(Raw::from_validated(data)),
         _ => fault,
     }
-    .with_subject(told.subject)
+    .with_subject(error.subject)
 }
 
 /// The kind of fault by revision and convention; `None` for a server-specific code.
 fn kind_by_revision(
-    told: &ServerError<'_>,
+    error: &ServerError<'_>,
     rules: &'static Rules,
     dialect: &Dialect,
 ) -> Option<FaultKind> {
-    match told.code {
-        RESOURCE_NOT_FOUND if told.method == "resources/read" => Some(FaultKind::ResourceNotFound),
+    match error.code {
+        RESOURCE_NOT_FOUND if error.method == "resources/read" => Some(FaultKind::ResourceNotFound),
         // These codes concern this side's message, not the operation.
         -32700 => Some(FaultKind::Internal),
         -32600 => None,
         -32601 => Some(FaultKind::MethodNotFound),
-        -32602 => Some(kind_of_invalid_params(told, rules, dialect)),
+        -32602 => Some(kind_of_invalid_params(error, rules, dialect)),
         -32603 => Some(FaultKind::Internal),
         -32020 if rules.reserved_error_codes => Some(FaultKind::HeaderMismatch),
         -32021 if rules.reserved_error_codes => Some(FaultKind::MissingCapability),
@@ -167,23 +169,23 @@ fn kind_by_revision(
 
 /// One code covers all faults in params. The kind is recognised by the common messages.
 fn kind_of_invalid_params(
-    told: &ServerError<'_>,
+    error: &ServerError<'_>,
     rules: &'static Rules,
     dialect: &Dialect,
 ) -> FaultKind {
-    let usual = COMMON_ERRORS.iter().filter(|row| code_of(row) == Some(told.code));
+    let usual = COMMON_ERRORS.iter().filter(|row| code_of(row) == Some(error.code));
     let worded = usual
-        .filter(|row| is_possible_for_method(row.kind, told.method))
-        .find(|row| has_message_of_row(row, told));
+        .filter(|row| is_possible_for_method(row.kind, error.method))
+        .find(|row| has_message_of_row(row, error));
     if let Some(row) = worded.filter(|row| row.kind != FaultKind::InvalidParams) {
         return row.kind;
     }
     let names_it = || {
-        let data = told.data.and_then(Object::new)?;
-        data.string("uri").ok().flatten().map(|uri| uri == told.subject)
+        let data = error.data.and_then(Object::new)?;
+        data.string("uri").ok().flatten().map(|uri| uri == error.subject)
     };
     let arguments = dialect.error_row(FaultKind::InvalidArguments, rules);
-    match told.method {
+    match error.method {
         "resources/read" if names_it() == Some(true) => FaultKind::ResourceNotFound,
         "tools/call" if arguments.channel == ErrorChannel::ProtocolError(-32602) => {
             FaultKind::InvalidArguments
@@ -196,16 +198,16 @@ fn kind_of_invalid_params(
 /// The dialect's row that an error was written from: of several with its code, the one with its message.
 fn best_row<'a>(
     rows: impl Iterator<Item = &'a ErrorRow>,
-    told: &ServerError<'_>,
+    error: &ServerError<'_>,
 ) -> Option<&'a ErrorRow> {
     let alike: Vec<_> = rows
         .filter(|row| {
-            code_of(row) == Some(told.code) && is_possible_for_method(row.kind, told.method)
+            code_of(row) == Some(error.code) && is_possible_for_method(row.kind, error.method)
         })
         .collect();
     // A row about the tool or the resource is more specific than one about any request.
     alike.into_iter().max_by_key(|row| {
-        (has_message_of_row(row, told), methods_of_kind(row.kind).is_some(), Reverse(row.kind))
+        (has_message_of_row(row, error), methods_of_kind(row.kind).is_some(), Reverse(row.kind))
     })
 }
 
@@ -217,11 +219,11 @@ fn code_of(row: &ErrorRow) -> Option<i64> {
 }
 
 /// Whether a message begins with the row's text for this subject, up to the variable part.
-fn has_message_of_row(row: &ErrorRow, told: &ServerError<'_>) -> bool {
+fn has_message_of_row(row: &ErrorRow, error: &ServerError<'_>) -> bool {
     let fixed = row.message.split("{detail}").next().unwrap_or_default();
     let start = ErrorRow { message: fixed.to_string().into(), ..row.clone() };
-    let words = start.format_message(&Fault::new(row.kind, "").with_subject(told.subject));
-    !words.is_empty() && told.message.starts_with(&words)
+    let words = start.format_message(&Fault::new(row.kind, "").with_subject(error.subject));
+    !words.is_empty() && error.message.starts_with(&words)
 }
 
 /// The methods that a kind of fault is limited to, if any.

@@ -52,18 +52,18 @@ impl Machine {
     /// Responds to an input request: with the result as it is to be sent, or with an error.
     pub fn respond(
         &mut self,
-        question: InputRequestKey,
-        answer: Result<Raw, InputRequestError>,
+        key: InputRequestKey,
+        response: Result<Raw, InputRequestError>,
         out: &mut Outbox,
     ) {
-        let Some(open) = self.remove_input_request(question) else { return };
-        let answer = match answer {
+        let Some(open) = self.remove_input_request(key) else { return };
+        let response = match response {
             Ok(result) if open.is_sampling && !self.rules.sampling_details => {
                 lower_sampling_result(&result).ok_or_else(unsupported_result_error)
             }
-            answer => answer,
+            response => response,
         };
-        match answer {
+        match response {
             Ok(result) => out.push_frame(FrameKind::Response, |bytes| {
                 encode::write_response(bytes, &open.id, |bytes| {
                     bytes.extend_from_slice(result.as_str().as_bytes());
@@ -74,14 +74,14 @@ impl Machine {
     }
 
     /// The server's id of an input request, if it is pending.
-    pub fn input_request_id(&self, question: InputRequestKey) -> Option<&Id> {
-        self.input_requests.open.get(&question).map(|open| &open.id)
+    pub fn input_request_id(&self, key: InputRequestKey) -> Option<&Id> {
+        self.input_requests.open.get(&key).map(|open| &open.id)
     }
 
     /// Sends a progress notification for a pending input request, if the server requested it. Most servers stop waiting
     /// for requests without progress (every revision, progress).
-    pub fn send_input_progress(&mut self, question: InputRequestKey, out: &mut Outbox) {
-        let Some(open) = self.input_requests.open.get_mut(&question) else { return };
+    pub fn send_input_progress(&mut self, key: InputRequestKey, out: &mut Outbox) {
+        let Some(open) = self.input_requests.open.get_mut(&key) else { return };
         let Some(token) = &open.progress_token else { return };
         open.progress_count += 1;
         let (token, beats) = (token.raw(), open.progress_count);
@@ -120,14 +120,14 @@ impl Machine {
             });
         }
         match self.check_input_request(&id, method, params) {
-            Ok(question) if self.is_offered(&question) => {
-                self.open_input_request(id, question, params, arrival, out);
+            Ok(input_request) if self.is_offered(&input_request) => {
+                self.open_input_request(id, input_request, params, arrival, out);
             }
-            Ok(what) => {
+            Ok(request) => {
                 send_input_request_error(&id, &not_offered_error(method), out);
                 let task = related_task(params);
                 let call = self.owning_call(task.as_deref(), arrival.call);
-                out.push_event(ClientEvent::InputNotOffered { call, request: what });
+                out.push_event(ClientEvent::InputNotOffered { call, request });
             }
             Err(refusal) => send_input_request_error(&id, &refusal, out),
         }
@@ -147,17 +147,18 @@ impl Machine {
             return refused(-32602, "the input request is too long".into());
         }
         match read_input_request(method, params) {
-            Ok(Some(question)) => Ok(question),
+            Ok(Some(input_request)) => Ok(input_request),
             Ok(None) => Err(not_offered_error(method)),
             Err(error) => refused(-32602, format!("Invalid params: {error}")),
         }
     }
 
     /// Whether the client declared the capability for this input request.
-    fn is_offered(&self, question: &InputRequest) -> bool {
+    fn is_offered(&self, input_request: &InputRequest) -> bool {
         match &self.open_mode {
             OpenMode::Handshake { capabilities, .. } => {
-                question.is_allowed_by(capabilities) && question.is_supported_by(self.rules)
+                input_request.is_allowed_by(capabilities)
+                    && input_request.is_supported_by(self.rules)
             }
             OpenMode::Stateless { .. } => false,
         }
@@ -166,7 +167,7 @@ impl Machine {
     fn open_input_request(
         &mut self,
         id: Id,
-        what: InputRequest,
+        input_request: InputRequest,
         params: Object<'_>,
         arrival: MessageOrigin,
         out: &mut Outbox,
@@ -186,11 +187,11 @@ impl Machine {
             pending.reset_idle_deadline(arrival.now);
         }
         self.input_requests.last += 1;
-        let question = InputRequestKey(self.input_requests.last);
+        let key = InputRequestKey(self.input_requests.last);
         let (is_sample, token) =
-            (matches!(what, InputRequest::Sample { .. }), read_progress_token(params));
+            (matches!(input_request, InputRequest::Sample { .. }), read_progress_token(params));
         self.input_requests.open.insert(
-            question,
+            key,
             OpenInputRequest {
                 id,
                 call,
@@ -199,7 +200,7 @@ impl Machine {
                 progress_count: 0,
             },
         );
-        out.push_event(ClientEvent::InputRequested { call, key: question, request: what, task });
+        out.push_event(ClientEvent::InputRequested { call, key, request: input_request, task });
     }
 
     /// The call that an input request belongs to. Without a channel per call, this is known only if exactly one call in
@@ -223,40 +224,40 @@ impl Machine {
 
     /// Handles the server's cancellation of an input request.
     pub(super) fn withdraw_input_request(&mut self, id: &Id, out: &mut Outbox) {
-        if let Some(question) = self.input_requests.find_by_id(id) {
-            self.remove_input_request(question);
-            out.push_event(ClientEvent::InputWithdrawn(question));
+        if let Some(key) = self.input_requests.find_by_id(id) {
+            self.remove_input_request(key);
+            out.push_event(ClientEvent::InputWithdrawn(key));
         }
     }
 
     /// Withdraws the input requests of a finished call, and sends an error to the waiting server.
     pub(super) fn reject_input_requests(&mut self, call: CallKey, out: &mut Outbox) {
-        for question in self.input_requests.keys_of_call(Some(call)) {
-            let Some(open) = self.remove_input_request(question) else { continue };
+        for key in self.input_requests.keys_of_call(Some(call)) {
+            let Some(open) = self.remove_input_request(key) else { continue };
             let message = "the call of this input request has ended".to_string();
             send_input_request_error(&open.id, &InputRequestError { code: -32603, message }, out);
-            out.push_event(ClientEvent::InputWithdrawn(question));
+            out.push_event(ClientEvent::InputWithdrawn(key));
         }
     }
 
     /// Withdraws the input requests of a call, which another connection responds to.
     pub(super) fn release_input_requests(&mut self, call: CallKey, out: &mut Outbox) {
-        for question in self.input_requests.keys_of_call(Some(call)) {
-            if self.remove_input_request(question).is_some() {
-                out.push_event(ClientEvent::InputWithdrawn(question));
+        for key in self.input_requests.keys_of_call(Some(call)) {
+            if self.remove_input_request(key).is_some() {
+                out.push_event(ClientEvent::InputWithdrawn(key));
             }
         }
     }
 
     /// Withdraws every input request, because the connection has ended.
     pub(super) fn withdraw_all_input_requests(&mut self, out: &mut Outbox) {
-        for question in core::mem::take(&mut self.input_requests.open).into_keys() {
-            out.push_event(ClientEvent::InputWithdrawn(question));
+        for key in core::mem::take(&mut self.input_requests.open).into_keys() {
+            out.push_event(ClientEvent::InputWithdrawn(key));
         }
     }
 
-    fn remove_input_request(&mut self, question: InputRequestKey) -> Option<OpenInputRequest> {
-        let open = self.input_requests.open.remove(&question)?;
+    fn remove_input_request(&mut self, key: InputRequestKey) -> Option<OpenInputRequest> {
+        let open = self.input_requests.open.remove(&key)?;
         if let Some(pending) = open.call.and_then(|call| self.calls.get_mut(call)) {
             pending.open_input_requests -= 1;
         }
@@ -303,18 +304,18 @@ fn related_task(params: Object<'_>) -> Option<String> {
 pub(super) fn read_input_requests(
     requests: Object<'_>,
     client: Option<&Arc<ClientCapabilities>>,
-    most: usize,
+    max: usize,
 ) -> Result<Vec<KeyedInputRequest>, String> {
-    let mut asks = Vec::new();
+    let mut input_requests = Vec::new();
     for (key, request) in requests.members() {
-        if asks.len() == most {
-            return Err(format!("the server sent more than {most} input requests at once"));
+        if input_requests.len() == max {
+            return Err(format!("the server sent more than {max} input requests at once"));
         }
         let request = Object::new(request).unwrap_or(Object::EMPTY);
         let method = request.string("method").ok().flatten().unwrap_or_default();
         let params = request.get("params").and_then(Object::new).unwrap_or(Object::EMPTY);
-        let question = match read_input_request(&method, params) {
-            Ok(Some(question)) => question,
+        let input_request = match read_input_request(&method, params) {
+            Ok(Some(input_request)) => input_request,
             Ok(None) => {
                 return Err(format!(
                     "the server sent an unknown input request `{}`",
@@ -323,13 +324,13 @@ pub(super) fn read_input_requests(
             }
             Err(error) => return Err(format!("the server sent an invalid input request: {error}")),
         };
-        if client.is_some_and(|client| !question.is_allowed_by(client)) {
-            let needed = question.required_capability_text();
+        if client.is_some_and(|client| !input_request.is_allowed_by(client)) {
+            let needed = input_request.required_capability_text();
             return Err(format!("the server requested {needed}, which the client did not declare"));
         }
-        asks.push(KeyedInputRequest { key: key.into_owned(), question });
+        input_requests.push(KeyedInputRequest { key: key.into_owned(), question: input_request });
     }
-    Ok(asks)
+    Ok(input_requests)
 }
 
 /// Reads an input request; `None` for an unknown method.

@@ -17,8 +17,8 @@ pub(super) fn read_page(kind: ListKind, result: Object<'_>, rules: &Rules) -> Re
     let items = result.array(member).map_err(|error| format!("{error}"))?;
     let items = items.ok_or_else(|| format!("the server's list has no `{member}`"))?;
     let (mut found, mut excluded) = (Vec::with_capacity(items.len()), Vec::new());
-    for (place, item) in items.into_iter().enumerate() {
-        match Definition::from_untrusted(kind, item, place) {
+    for (index, item) in items.into_iter().enumerate() {
+        match Definition::from_untrusted(kind, item, index) {
             Ok(item) => found.push(Arc::new(item)),
             Err(item) => excluded.push(item),
         }

@@ -90,7 +90,7 @@ impl Machine {
         match call.and_then(|call| self.calls.get_mut(call).zip(Some(call))) {
             Some((pending, call)) => {
                 pending.reset_idle_deadline(arrival.now);
-                if pending.log.is_some_and(|least| level >= least) {
+                if pending.log.is_some_and(|min_level| level >= min_level) {
                     out.push_event(ClientEvent::CallEvent(call, event));
                 }
             }
@@ -159,8 +159,8 @@ impl Machine {
     /// The listener that a notification belongs to: the one it names, or the one whose channel it came on.
     fn find_listener(&self, params: Object<'_>, arrival: MessageOrigin) -> Option<CallKey> {
         let about = params.get("_meta").and_then(Object::new);
-        let said = about.and_then(|about| about.get(meta::SUBSCRIPTION_ID));
-        let call = match said {
+        let text = about.and_then(|about| about.get(meta::SUBSCRIPTION_ID));
+        let call = match text {
             Some(id) => CallKey(id.parse().ok()?),
             None => arrival.call?,
         };
@@ -177,8 +177,8 @@ impl Machine {
                 Change::Resource(params.string("uri").ok().flatten()?.into_owned())
             }
             "notifications/tasks" | "notifications/tasks/status" => {
-                let most = self.profile.limits.max_input_requests;
-                Change::Task(Arc::new(read_task(params, self.rules, &self.profile.dialect, most)?))
+                let max = self.profile.limits.max_input_requests;
+                Change::Task(Arc::new(read_task(params, self.rules, &self.profile.dialect, max)?))
             }
             _ => return None,
         })

@@ -149,8 +149,8 @@ pub enum ProtocolViolation {
 impl fmt::Display for ProtocolViolation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreadable(why, start) => write!(formatter, "not JSON: {why}: {start}"),
-            Self::NotAMessage(why) => write!(formatter, "not a JSON-RPC message: {why}"),
+            Self::Unreadable(reason, start) => write!(formatter, "not JSON: {reason}: {start}"),
+            Self::NotAMessage(reason) => write!(formatter, "not a JSON-RPC message: {reason}"),
             Self::UnknownResponse(id) => {
                 write!(formatter, "a response to an unknown request: {id}")
             }
@@ -198,8 +198,8 @@ impl Outbox {
         self.frames.iter().map(|(sending, text)| OutgoingFrame { kind: sending, text })
     }
 
-    pub(super) fn push_event(&mut self, happening: ClientEvent) {
-        self.events.push_back(happening);
+    pub(super) fn push_event(&mut self, event: ClientEvent) {
+        self.events.push_back(event);
     }
 
     /// Appends a frame that `write` produces.

@@ -69,12 +69,12 @@ impl Machine {
         }
         let Some(method) = fields.method else { return self.take_response(fields, arrival, out) };
         let Some(method) = unquote(method).filter(|_| !fields.repeated) else {
-            let why = if fields.repeated {
+            let reason = if fields.repeated {
                 "an object has a duplicate key"
             } else {
                 "`method` is not a string"
             };
-            return self.report_violation(ProtocolViolation::NotAMessage(why.into()), out);
+            return self.report_violation(ProtocolViolation::NotAMessage(reason.into()), out);
         };
         let params = fields.params.and_then(Object::new).unwrap_or(Object::EMPTY);
         match fields.id.filter(|id| *id != "null") {
@@ -88,8 +88,8 @@ impl Machine {
         let result = fields.result.filter(|_| fields.error.is_none_or(|error| error == "null"));
         let error = fields.error.filter(|error| *error != "null" || result.is_none());
         if result.is_none() && error.is_none() {
-            let why = "it has neither `method` nor `result` nor `error`";
-            return self.report_violation(ProtocolViolation::NotAMessage(why.into()), out);
+            let reason = "it has neither `method` nor `result` nor `error`";
+            return self.report_violation(ProtocolViolation::NotAMessage(reason.into()), out);
         }
         let Some(id) = fields.id.filter(|id| *id != "null") else {
             return self.take_response_without_id(error, arrival, out);
@@ -154,7 +154,13 @@ impl Machine {
         }
     }
 
-    fn take_result(&mut self, call: CallKey, result: &str, told: ResultMembers, out: &mut Outbox) {
+    fn take_result(
+        &mut self,
+        call: CallKey,
+        result: &str,
+        members: ResultMembers,
+        out: &mut Outbox,
+    ) {
         let Some(pending) = self.calls.get(call) else { return };
         let Some(result) = Object::new(result) else {
             let detail = "the server's result is not an object";
@@ -167,7 +173,7 @@ impl Machine {
             }
             ExpectedResult::Listen => self.end_listener(call, out),
             _ => {
-                let outcome = self.read_result(pending, result, told);
+                let outcome = self.read_result(pending, result, members);
                 self.finish_call(call, outcome, out);
             }
         }

@@ -26,9 +26,9 @@ impl Machine {
         &self,
         pending: &InFlightCall,
         result: Object<'_>,
-        told: ResultMembers,
+        members: ResultMembers,
     ) -> Outcome {
-        match self.read_by_result_type(pending, result, told) {
+        match self.read_by_result_type(pending, result, members) {
             Ok(outcome) => outcome,
             Err(detail) => {
                 Fault::new(FaultKind::Internal, detail).with_subject(&pending.subject).into()
@@ -42,14 +42,14 @@ impl Machine {
         &self,
         pending: &InFlightCall,
         result: Object<'_>,
-        told: ResultMembers,
+        members: ResultMembers,
     ) -> Result<Outcome, String> {
-        if !self.rules.result_type || !told.result_type {
-            return self.read_complete(pending, result, told);
+        if !self.rules.result_type || !members.result_type {
+            return self.read_complete(pending, result, members);
         }
         let kind = result.string("resultType").ok().flatten().unwrap_or(Cow::Borrowed("complete"));
         match kind.as_ref() {
-            "complete" => self.read_complete(pending, result, told),
+            "complete" => self.read_complete(pending, result, members),
             "input_required" if pending.expected.may_require_input() => {
                 self.read_input_required(pending, result)
             }
@@ -67,7 +67,7 @@ impl Machine {
         &self,
         pending: &InFlightCall,
         result: Object<'_>,
-        told: ResultMembers,
+        members: ResultMembers,
     ) -> Result<Outcome, String> {
         let task = || {
             let (rules, dialect) = (self.rules, &self.profile.dialect);
@@ -89,11 +89,13 @@ impl Machine {
                 return self.read_created_task(result);
             }
             ExpectedResult::Tool | ExpectedResult::TaskResult => {
-                self.relayed_payload(RelayedKind::Tool, result, told)
+                self.relayed_payload(RelayedKind::Tool, result, members)
             }
-            ExpectedResult::Contents => self.relayed_payload(RelayedKind::Contents, result, told),
-            ExpectedResult::Prompt => self.relayed_payload(RelayedKind::Prompt, result, told),
-            ExpectedResult::Other => self.relayed_payload(RelayedKind::Other, result, told),
+            ExpectedResult::Contents => {
+                self.relayed_payload(RelayedKind::Contents, result, members)
+            }
+            ExpectedResult::Prompt => self.relayed_payload(RelayedKind::Prompt, result, members),
+            ExpectedResult::Other => self.relayed_payload(RelayedKind::Other, result, members),
             ExpectedResult::Task => task()?,
             ExpectedResult::CancelledTask => task().unwrap_or(Payload::Empty),
             ExpectedResult::Tasks => {
@@ -107,13 +109,13 @@ impl Machine {
         &self,
         kind: RelayedKind,
         result: Object<'_>,
-        told: ResultMembers,
+        members: ResultMembers,
     ) -> Payload {
         let result = match &self.shared_message {
             Some(message) => Raw::from_message_part(message, result.text()),
             None => Raw::from_validated(result.text()),
         };
-        let is_whole = is_verbatim(kind, told, self.rules);
+        let is_whole = is_verbatim(kind, members, self.rules);
         Payload::Relayed(RelayedResult::new(result, self.rules, kind).with_verbatim(is_whole))
     }
 
@@ -125,8 +127,8 @@ impl Machine {
     }
 
     fn read_created_task(&self, result: Object<'_>) -> Result<Outcome, String> {
-        let most = self.profile.limits.max_input_requests;
-        let task = read_created(result, self.rules, &self.profile.dialect, most);
+        let max = self.profile.limits.max_input_requests;
+        let task = read_created(result, self.rules, &self.profile.dialect, max);
         let task = task.ok_or("the server created a task without an id or status")?;
         Ok(Outcome::Complete(Payload::TaskCreated(Arc::new(task))))
     }
@@ -142,24 +144,27 @@ impl Machine {
         if requests.text().len() > limits.max_input_request_bytes {
             return Err("the server's input requests are too long".into());
         }
-        let asks =
+        let input_requests =
             read_input_requests(requests, Some(&pending.capabilities), limits.max_input_requests)?;
         let state = result.string("requestState").map_err(|error| format!("{error}"))?;
-        if asks.is_empty() && state.is_none() {
+        if input_requests.is_empty() && state.is_none() {
             return Err("the server's `input_required` result has neither input requests nor a \
                 request state"
                 .into());
         }
-        Ok(Outcome::InputRequired { requests: asks, request_state: state.map(Cow::into_owned) })
+        Ok(Outcome::InputRequired {
+            requests: input_requests,
+            request_state: state.map(Cow::into_owned),
+        })
     }
 }
 
 /// Reads the part of a filter that the server honours (2026-07-28 schema, `SubscriptionFilter`).
 pub(super) fn read_filter(params: Object<'_>) -> SubscriptionFilter {
-    let honoured = params.get("notifications").and_then(Object::new).unwrap_or(Object::EMPTY);
-    let is = |name: &str| honoured.get(name) == Some("true");
+    let granted = params.get("notifications").and_then(Object::new).unwrap_or(Object::EMPTY);
+    let is = |name: &str| granted.get(name) == Some("true");
     let texts = |name: &str| -> Vec<String> {
-        let elements = honoured.array(name).ok().flatten().unwrap_or_default();
+        let elements = granted.array(name).ok().flatten().unwrap_or_default();
         elements.into_iter().filter_map(unquote).map(Cow::into_owned).collect()
     };
     SubscriptionFilter {

@@ -69,7 +69,7 @@ impl Machine {
             InFlightCall::new(ExpectedResult::Opening, method.name(), &self.profile.limits, now);
         pending.is_sent = true;
         self.calls.insert(call, pending);
-        let manner = self.request_style(call);
+        let style = self.request_style(call);
         out.push_frame(FrameKind::Request(call), |bytes| {
             encode::write_client_request(bytes, call.0, method.name(), |bytes| {
                 match &self.open_mode {
@@ -78,10 +78,10 @@ impl Machine {
                             VersionPolicy::Negotiate => propose.name,
                             VersionPolicy::Fixed(version) => version,
                         };
-                        write_initialize(bytes, version, capabilities, &manner);
+                        write_initialize(bytes, version, capabilities, &style);
                     }
                     OpenMode::Stateless { .. } => {
-                        write_call(bytes, &Operation::Discover, &CallOptions::default(), &manner);
+                        write_call(bytes, &Operation::Discover, &CallOptions::default(), &style);
                     }
                 }
             });
@@ -91,8 +91,8 @@ impl Machine {
 
     /// Starts a call. Before the end of the handshake it is queued. [`ClientEvent::CallDone`] reports its outcome.
     pub fn request(&mut self, request: &CallRequest, now: Now, out: &mut Outbox) -> CallKey {
-        let CallRequest { operation, options: terms } = request;
-        let pending = InFlightCall::for_request(operation, terms, &self.profile.limits, now);
+        let CallRequest { operation, options } = request;
+        let pending = InFlightCall::for_request(operation, options, &self.profile.limits, now);
         self.begin(pending, OutgoingRequest::Operation(request), out)
     }
 
@@ -174,7 +174,7 @@ impl Machine {
     fn begin(
         &mut self,
         pending: InFlightCall,
-        what: OutgoingRequest<'_>,
+        request: OutgoingRequest<'_>,
         out: &mut Outbox,
     ) -> CallKey {
         let call = self.calls.mint();
@@ -184,20 +184,20 @@ impl Machine {
         }
         self.calls.insert(call, pending);
         match self.state {
-            ConnectionState::Open => self.send(call, what, out),
-            _ => self.queued.push((call, what.to_queued())),
+            ConnectionState::Open => self.send(call, request, out),
+            _ => self.queued.push((call, request.to_queued())),
         }
         call
     }
 
     /// The reason why no call can be started now.
     fn blocking_fault(&self) -> Option<Fault> {
-        let most = self.profile.limits.max_calls;
+        let max = self.profile.limits.max_calls;
         if self.state == ConnectionState::Closed {
             let detail = "the connection to the server is closed";
             Some(Fault::new(FaultKind::BackendUnavailable, detail))
-        } else if self.calls.len() >= most {
-            let detail = format!("the limit of {most} calls in flight to the server is reached");
+        } else if self.calls.len() >= max {
+            let detail = format!("the limit of {max} calls in flight to the server is reached");
             Some(Fault::new(FaultKind::Busy, detail))
         } else {
             None
@@ -211,7 +211,7 @@ impl Machine {
         }
     }
 
-    fn send(&mut self, call: CallKey, what: OutgoingRequest<'_>, out: &mut Outbox) {
+    fn send(&mut self, call: CallKey, received: OutgoingRequest<'_>, out: &mut Outbox) {
         let (rules, dialect) = (self.rules, &self.profile.dialect);
         let Some(pending) = self.calls.get_mut(call) else { return };
         let method = pending.method;
@@ -221,14 +221,14 @@ impl Machine {
             return self.finish_call(call, fault.into(), out);
         }
         pending.is_sent = true;
-        let manner = self.request_style(call);
+        let style = self.request_style(call);
         out.push_frame(FrameKind::Request(call), |bytes| {
-            encode::write_client_request(bytes, call.0, method, |bytes| match what {
+            encode::write_client_request(bytes, call.0, method, |bytes| match received {
                 OutgoingRequest::Operation(request) => {
-                    write_call(bytes, &request.operation, &request.options, &manner);
+                    write_call(bytes, &request.operation, &request.options, &style);
                 }
                 OutgoingRequest::Ping if method == Method::Discover.name() => {
-                    write_call(bytes, &Operation::Discover, &CallOptions::default(), &manner);
+                    write_call(bytes, &Operation::Discover, &CallOptions::default(), &style);
                 }
                 OutgoingRequest::Ping => {}
                 OutgoingRequest::Level(level) => write_level(bytes, level),

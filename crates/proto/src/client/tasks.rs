@@ -25,14 +25,16 @@ pub(super) fn read_created(
     result: Object<'_>,
     rules: &'static Rules,
     dialect: &Dialect,
-    most_asks: usize,
+    max_input_requests: usize,
 ) -> Option<Task> {
     match rules.tasks {
         TaskModel::ClientRequested => {
             let task = result.get("task").and_then(Object::new)?;
-            read_task(task, rules, dialect, most_asks)
+            read_task(task, rules, dialect, max_input_requests)
         }
-        TaskModel::Extension | TaskModel::Absent => read_task(result, rules, dialect, most_asks),
+        TaskModel::Extension | TaskModel::Absent => {
+            read_task(result, rules, dialect, max_input_requests)
+        }
     }
 }
 
@@ -41,14 +43,14 @@ pub(super) fn read_task(
     task: Object<'_>,
     rules: &'static Rules,
     dialect: &Dialect,
-    most_asks: usize,
+    max_input_requests: usize,
 ) -> Option<Task> {
     let text = |name: &str| task.string(name).ok().flatten().map(Cow::into_owned);
     let time = |name: &str| text(name).as_deref().and_then(parse_timestamp).unwrap_or(0);
     let number =
         |names: [&str; 2]| task.get_many(names).into_iter().flatten().find_map(milliseconds);
     let message = text("statusMessage");
-    let state = read_state(task, message.as_deref(), rules, dialect, most_asks)?;
+    let state = read_state(task, message.as_deref(), rules, dialect, max_input_requests)?;
     Some(Task {
         id: text("taskId")?,
         state,
@@ -76,15 +78,16 @@ fn read_state(
     message: Option<&str>,
     rules: &'static Rules,
     dialect: &Dialect,
-    most_asks: usize,
+    max_input_requests: usize,
 ) -> Option<TaskState> {
     Some(match task.string("status").ok().flatten()?.as_ref() {
         "working" => TaskState::Working,
         "cancelled" => TaskState::Cancelled,
         "input_required" => {
             let requests = task.get("inputRequests").and_then(Object::new);
-            let asks = requests.map(|requests| read_input_requests(requests, None, most_asks));
-            TaskState::InputRequired(asks.transpose().ok()?.unwrap_or_default())
+            let input_requests =
+                requests.map(|requests| read_input_requests(requests, None, max_input_requests));
+            TaskState::InputRequired(input_requests.transpose().ok()?.unwrap_or_default())
         }
         "completed" => {
             let result = task.get("result").and_then(Object::new);

@@ -78,14 +78,14 @@ impl Machine {
         }
         let start = shorten(&String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_ECHO_CHARS)]));
         self.report_violation(ProtocolViolation::Unreadable(error.to_string(), start), out);
-        let found = match &fields {
+        let key = match &fields {
             Some(fields) => self.call_answered_by(fields),
             None => self.call_answered_by_bytes(bytes),
         };
         // Bytes that are not JSON are no response on the channel of a call. The response may still arrive.
         let origin = arrival.call.filter(|_| !error.kind.is_syntax());
         let detail = format!("the server's response is malformed: {error}");
-        if let Some(call) = found.or(origin) {
+        if let Some(call) = key.or(origin) {
             self.fail_unreadable(call, &detail, out);
         }
     }
@@ -95,44 +95,44 @@ impl Machine {
     pub fn take_dropped_start(
         &mut self,
         start: &[u8],
-        why: DropReason,
+        reason: DropReason,
         origin: Option<CallKey>,
         out: &mut Outbox,
     ) {
         self.report_violation(
-            ProtocolViolation::Unreadable(why.violation_text().into(), String::new()),
+            ProtocolViolation::Unreadable(reason.violation_text().into(), String::new()),
             out,
         );
         let beginning = read_message_start(start);
         let is_open = origin.is_none() && beginning == MessageStart::Undecided;
-        self.unattributed_drop = is_open.then_some(why);
-        let found = match &beginning {
+        self.unattributed_drop = is_open.then_some(reason);
+        let key = match &beginning {
             MessageStart::Response(id) => self.find_call(id),
             MessageStart::NotAResponse | MessageStart::Undecided => None,
         };
-        if let Some(call) = found.or(origin) {
-            self.fail_unreadable(call, why.detail(), out);
+        if let Some(call) = key.or(origin) {
+            self.fail_unreadable(call, reason.detail(), out);
         }
     }
 
     /// Handles the last bytes of a dropped message. If neither its start nor its end identifies its call, every waiting
     /// call fails, because one of them would wait until its deadline.
     pub fn take_dropped_end(&mut self, end: &[u8], out: &mut Outbox) {
-        let Some(why) = self.unattributed_drop.take() else { return };
+        let Some(reason) = self.unattributed_drop.take() else { return };
         let calls = match last_id(end) {
             Some(id) => self.find_call(id).into_iter().collect(),
             None => self.calls.keys(),
         };
         for call in calls {
-            self.fail_unreadable(call, why.detail(), out);
+            self.fail_unreadable(call, reason.detail(), out);
         }
     }
 
     /// Whether this is the response to a list request.
     fn is_page(&self, fields: &Fields<'_>) -> bool {
         let pending = self.call_answered_by(fields).and_then(|call| self.calls.get(call));
-        pending.is_some_and(|it| {
-            matches!(it.expected, ExpectedResult::Page(_) | ExpectedResult::Directory)
+        pending.is_some_and(|in_flight_call| {
+            matches!(in_flight_call.expected, ExpectedResult::Page(_) | ExpectedResult::Directory)
         })
     }
 

@@ -32,26 +32,25 @@ pub(crate) struct RequestStyle<'a> {
 pub(crate) fn write_call(
     out: &mut Vec<u8>,
     operation: &Operation,
-    terms: &CallOptions,
-    manner: &RequestStyle<'_>,
+    options: &CallOptions,
+    style: &RequestStyle<'_>,
 ) {
-    write_operation(out, operation, manner.dialect);
-    if manner.rules.input_request_style == InputRequestStyle::MultiRoundTrip
+    write_operation(out, operation, style.dialect);
+    if style.rules.input_request_style == InputRequestStyle::MultiRoundTrip
         && operation.may_require_input()
     {
-        write_input_responses(out, terms.input_responses.as_ref());
+        write_input_responses(out, options.input_responses.as_ref());
     }
-    if let (TaskModel::ClientRequested, Operation::CallTool { .. }) =
-        (manner.rules.tasks, operation)
+    if let (TaskModel::ClientRequested, Operation::CallTool { .. }) = (style.rules.tasks, operation)
     {
-        write_task_request(out, terms.task_preference);
+        write_task_request(out, options.task_preference);
     }
     if matches!(operation, Operation::CallTool { .. } | Operation::GetPrompt { .. }) {
-        write_extra_members(out, terms.params.as_ref(), |name| {
+        write_extra_members(out, options.params.as_ref(), |name| {
             !ParamMembers::is_known_member(name)
         });
     }
-    write_meta(out, terms, manner);
+    write_meta(out, options, style);
 }
 
 /// Writes extra members as given.
@@ -67,12 +66,12 @@ pub(crate) fn write_initialize(
     out: &mut Vec<u8>,
     version: &str,
     capabilities: &ClientCapabilities,
-    manner: &RequestStyle<'_>,
+    style: &RequestStyle<'_>,
 ) {
     write_text_member(out, "protocolVersion", version);
     write_key(out, "capabilities");
-    write_capabilities(out, capabilities, manner.rules);
-    write_raw_member(out, "clientInfo", manner.identity.as_str());
+    write_capabilities(out, capabilities, style.rules);
+    write_raw_member(out, "clientInfo", style.identity.as_str());
 }
 
 /// Writes the params of `logging/setLevel`.
@@ -107,14 +106,14 @@ fn write_operation(out: &mut Vec<u8>, operation: &Operation, dialect: &Dialect) 
         | Operation::GetSkill { uri }
         | Operation::Subscribe { uri }
         | Operation::Unsubscribe { uri } => write_text_member(out, "uri", uri),
-        Operation::Complete(wanted) => write_completion(out, wanted),
+        Operation::Complete(request) => write_completion(out, request),
         Operation::Listen(filter) => write_filter(out, filter),
         Operation::GetTask { id } | Operation::TaskResult { id } | Operation::CancelTask { id } => {
             write_text_member(out, "taskId", id)
         }
-        Operation::UpdateTask { id, responses: answers } => {
+        Operation::UpdateTask { id, responses } => {
             write_text_member(out, "taskId", id);
-            write_raw_member(out, "inputResponses", answers.as_str());
+            write_raw_member(out, "inputResponses", responses.as_str());
         }
     }
 }
@@ -125,8 +124,8 @@ fn write_cursor(out: &mut Vec<u8>, cursor: Option<&str>) {
     }
 }
 
-fn write_completion(out: &mut Vec<u8>, wanted: &CompletionRequest) {
-    let (kind, member, value) = match &wanted.reference {
+fn write_completion(out: &mut Vec<u8>, request: &CompletionRequest) {
+    let (kind, member, value) = match &request.reference {
         Reference::Prompt(name) => ("ref/prompt", "name", name),
         Reference::Resource(uri) => ("ref/resource", "uri", uri),
     };
@@ -137,14 +136,14 @@ fn write_completion(out: &mut Vec<u8>, wanted: &CompletionRequest) {
     out.push(b'}');
     write_key(out, "argument");
     out.push(b'{');
-    write_text_member(out, "name", &wanted.argument);
-    write_text_member(out, "value", &wanted.value);
+    write_text_member(out, "name", &request.argument);
+    write_text_member(out, "value", &request.value);
     out.push(b'}');
-    if !wanted.context.is_empty() {
+    if !request.context.is_empty() {
         write_key(out, "context");
         out.push(b'{');
         write_key(out, "arguments");
-        write_data(out, &wanted.context);
+        write_data(out, &request.context);
         out.push(b'}');
     }
 }
@@ -153,8 +152,8 @@ fn write_completion(out: &mut Vec<u8>, wanted: &CompletionRequest) {
 /// (2026-07-28 schema, `InputResponseRequestParams`).
 fn write_input_responses(out: &mut Vec<u8>, reentry: Option<&InputResponses>) {
     let Some(reentry) = reentry else { return };
-    if let Some(answers) = &reentry.responses {
-        write_raw_member(out, "inputResponses", answers.as_str());
+    if let Some(responses) = &reentry.responses {
+        write_raw_member(out, "inputResponses", responses.as_str());
     }
     if let Some(state) = &reentry.request_state {
         write_text_member(out, "requestState", state);
@@ -172,25 +171,25 @@ fn write_task_request(out: &mut Vec<u8>, tasking: TaskPreference) {
 }
 
 /// Writes `_meta`, unless it is empty (2026-07-28 schema, `RequestMetaObject`).
-fn write_meta(out: &mut Vec<u8>, terms: &CallOptions, manner: &RequestStyle<'_>) {
+fn write_meta(out: &mut Vec<u8>, options: &CallOptions, style: &RequestStyle<'_>) {
     let start = out.len();
     write_key(out, "_meta");
     out.push(b'{');
     let opened = out.len();
-    if manner.rules.request_meta {
-        write_text_member(out, meta::PROTOCOL_VERSION, manner.rules.name);
+    if style.rules.request_meta {
+        write_text_member(out, meta::PROTOCOL_VERSION, style.rules.name);
         write_key(out, meta::CLIENT_CAPABILITIES);
-        write_capabilities(out, &terms.capabilities, manner.rules);
-        let client = terms.client_info.as_ref().unwrap_or(manner.identity);
+        write_capabilities(out, &options.capabilities, style.rules);
+        let client = options.client_info.as_ref().unwrap_or(style.identity);
         write_raw_member(out, meta::CLIENT_INFO, client.as_str());
-        if let Some(level) = terms.log_level {
+        if let Some(level) = options.log_level {
             write_text_member(out, meta::LOG_LEVEL, level.name());
         }
     }
-    if terms.progress {
-        write_raw_member(out, meta::PROGRESS_TOKEN, &format!("{}", manner.progress_token));
+    if options.progress {
+        write_raw_member(out, meta::PROGRESS_TOKEN, &format!("{}", style.progress_token));
     }
-    write_extra_members(out, terms.meta.as_ref(), |name| !meta::is_reserved(name));
+    write_extra_members(out, options.meta.as_ref(), |name| !meta::is_reserved(name));
     match out.len() == opened {
         true => out.truncate(start),
         false => out.push(b'}'),
@@ -198,16 +197,20 @@ fn write_meta(out: &mut Vec<u8>, terms: &CallOptions, manner: &RequestStyle<'_>)
 }
 
 /// Writes the client's capabilities, as far as these rules have them.
-pub(crate) fn write_capabilities(out: &mut Vec<u8>, given: &ClientCapabilities, rules: &Rules) {
-    let said = given.raw.as_ref().and_then(Raw::as_object);
-    let own = |name: &str| said.and_then(|said| said.get(name)).and_then(Object::new);
+pub(crate) fn write_capabilities(
+    out: &mut Vec<u8>,
+    capabilities: &ClientCapabilities,
+    rules: &Rules,
+) {
+    let message = capabilities.raw.as_ref().and_then(Raw::as_object);
+    let own = |name: &str| message.and_then(|message| message.get(name)).and_then(Object::new);
     out.push(b'{');
-    write_elicitation(out, given, rules);
-    if given.sampling {
+    write_elicitation(out, capabilities, rules);
+    if capabilities.sampling {
         let details = own("sampling").filter(|_| rules.sampling_details);
         write_raw_member(out, "sampling", details.map_or("{}", Object::text));
     }
-    if given.roots {
+    if capabilities.roots {
         let changes = rules.methods.contains(Method::RootsChanged);
         let tells = own("roots").and_then(|roots| roots.get("listChanged")) == Some("true");
         let details = match (changes, tells) {
@@ -221,7 +224,7 @@ pub(crate) fn write_capabilities(out: &mut Vec<u8>, given: &ClientCapabilities, 
         write_extensions(
             out,
             own("extensions"),
-            given.tasks && rules.tasks == TaskModel::Extension,
+            capabilities.tasks && rules.tasks == TaskModel::Extension,
         );
     }
     if let Some(experimental) = own("experimental") {
@@ -230,15 +233,15 @@ pub(crate) fn write_capabilities(out: &mut Vec<u8>, given: &ClientCapabilities, 
     out.push(b'}');
 }
 
-fn write_elicitation(out: &mut Vec<u8>, given: &ClientCapabilities, rules: &Rules) {
+fn write_elicitation(out: &mut Vec<u8>, capabilities: &ClientCapabilities, rules: &Rules) {
     let modes = match rules.elicitation {
         ElicitationSupport::Absent => return,
-        ElicitationSupport::Form if given.elicitation_form => {
+        ElicitationSupport::Form if capabilities.elicitation_form => {
             return write_raw_member(out, "elicitation", "{}");
         }
         ElicitationSupport::Form => return,
         ElicitationSupport::FormAndNamedUrl | ElicitationSupport::FormAndUrl => {
-            [("form", given.elicitation_form), ("url", given.elicitation_url)]
+            [("form", capabilities.elicitation_form), ("url", capabilities.elicitation_url)]
         }
     };
     if modes.iter().all(|(_, can)| !can) {

@@ -12,13 +12,13 @@ use crate::wire::Object;
 
 /// The params of an input request.
 pub(crate) fn input_request_params(
-    question: &InputRequest,
+    input_request: &InputRequest,
     rules: &Rules,
     related_task: Option<&str>,
 ) -> Option<String> {
     let mut out = Vec::new();
     out.push(b'{');
-    match question {
+    match input_request {
         InputRequest::Form { message, schema } => {
             if rules.elicitation != ElicitationSupport::Form {
                 write_text_member(&mut out, "mode", "form");
@@ -66,13 +66,13 @@ pub(crate) fn input_request_params(
 /// Writes the members of an `input_required` result (2026-07-28 schema, `InputRequiredResult`).
 pub(crate) fn write_input_required(
     out: &mut Vec<u8>,
-    asks: &[KeyedInputRequest],
+    input_requests: &[KeyedInputRequest],
     state: Option<&str>,
     rules: &Rules,
 ) {
     write_text_member(out, "resultType", "input_required");
-    if !asks.is_empty() {
-        write_input_requests(out, asks, rules);
+    if !input_requests.is_empty() {
+        write_input_requests(out, input_requests, rules);
     }
     if let Some(state) = state {
         write_text_member(out, "requestState", state);
@@ -80,10 +80,14 @@ pub(crate) fn write_input_required(
 }
 
 /// Writes input requests by key (2026-07-28 schema, `InputRequests`).
-pub(super) fn write_input_requests(out: &mut Vec<u8>, asks: &[KeyedInputRequest], rules: &Rules) {
+pub(super) fn write_input_requests(
+    out: &mut Vec<u8>,
+    input_requests: &[KeyedInputRequest],
+    rules: &Rules,
+) {
     write_key(out, "inputRequests");
     out.push(b'{');
-    asks.iter().for_each(|ask| write_input_request(out, ask, rules));
+    input_requests.iter().for_each(|ask| write_input_request(out, ask, rules));
     out.push(b'}');
 }
 
@@ -105,9 +109,9 @@ mod tests {
     #[test]
     fn a_url_elicitation_has_an_id_in_the_revisions_with_ids() {
         let (message, url, id) = ("m".into(), "https://a.example/".into(), "7".into());
-        let question = InputRequest::Url { message, url, id };
+        let input_request = InputRequest::Url { message, url, id };
         for revision in Revision::ALL {
-            let params = input_request_params(&question, revision.rules(), None).unwrap();
+            let params = input_request_params(&input_request, revision.rules(), None).unwrap();
             let is_named = params.contains(r#""elicitationId":"7""#);
             let has_names = revision.rules().elicitation != ElicitationSupport::FormAndUrl;
             assert_eq!(is_named, has_names, "{revision:?} {params}");

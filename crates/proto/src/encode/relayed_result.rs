@@ -29,21 +29,21 @@ pub(crate) fn write_relayed(out: &mut Vec<u8>, relayed: RelayedResult, target: &
 }
 
 /// Whether a result has all members that its rules require, and none that concern only the gateway and the upstream.
-pub(crate) fn is_verbatim(kind: RelayedKind, told: ResultMembers, rules: &Rules) -> bool {
-    let is_dated = told.ttl_ms && told.cache_scope;
+pub(crate) fn is_verbatim(kind: RelayedKind, members: ResultMembers, rules: &Rules) -> bool {
+    let is_dated = members.ttl_ms && members.cache_scope;
     let is_fit = match rules.structured_content {
-        StructuredContent::Absent => !told.structured_content,
-        StructuredContent::Object => !told.non_object_structured_content,
+        StructuredContent::Absent => !members.structured_content,
+        StructuredContent::Object => !members.non_object_structured_content,
         StructuredContent::Any => true,
     };
     is_fit
         && supports_all_blocks(rules)
-        && !told.non_object_meta
-        && (told.content || kind != RelayedKind::Tool)
+        && !members.non_object_meta
+        && (members.content || kind != RelayedKind::Tool)
         && (is_dated || kind != RelayedKind::Contents || !rules.cache_hints)
-        && (told.result_type || !rules.result_type)
-        && (told.server_info || !rules.identity_in_results)
-        && (!told.related_task || rules.tasks != TaskModel::ClientRequested)
+        && (members.result_type || !rules.result_type)
+        && (members.server_info || !rules.identity_in_results)
+        && (!members.related_task || rules.tasks != TaskModel::ClientRequested)
 }
 
 /// Whether the peer gets the upstream's text unchanged, decided without reading the result.
@@ -128,7 +128,7 @@ impl<'a> ResultRewriter<'a> {
             _ => Some(Cow::Borrowed(value)),
         };
         self.is_changed |= !matches!(written, Some(Cow::Borrowed(_)));
-        self.members.extend(written.map(|written| (name, written)));
+        self.members.extend(written.map(|text| (name, text)));
     }
 
     /// Adds the required members that the result lacks.

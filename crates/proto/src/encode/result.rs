@@ -169,12 +169,12 @@ fn write_tool_result(out: &mut Vec<u8>, result: &ToolResult, target: &ResultTarg
     {
         write_raw_member(out, "structuredContent", &value);
     }
-    let told = match target.dialect.is_error {
+    let is_notified = match target.dialect.is_error {
         IsErrorPolicy::Always => true,
         IsErrorPolicy::WhenTrue => result.is_error,
         IsErrorPolicy::Never => false,
     };
-    if told {
+    if is_notified {
         write_raw_member(out, "isError", if result.is_error { "true" } else { "false" });
     }
 }

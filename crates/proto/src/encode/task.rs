@@ -20,7 +20,9 @@ pub(crate) fn write_task(out: &mut Vec<u8>, task: &Task, target: &ResultTarget<'
     }
     match &task.state {
         TaskState::Working | TaskState::Cancelled => {}
-        TaskState::InputRequired(asks) => write_input_requests(out, asks, target.rules),
+        TaskState::InputRequired(input_requests) => {
+            write_input_requests(out, input_requests, target.rules)
+        }
         TaskState::Ended(TaskOutcome::Result(result)) => {
             write_task_outcome(out, &Payload::Tool(result.clone()), target);
         }

@@ -79,16 +79,16 @@ impl LineDecoder {
         if mem::take(&mut self.has_ended) {
             return Some(FramedLine::TooLongEnd(&self.end));
         }
-        let found = loop {
+        let location = loop {
             let Some(end) = memchr(b'\n', chunk) else { break self.buffer_part(mem::take(chunk)) };
             let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
             *chunk = rest;
             match self.end_line(line) {
                 LineLocation::Nothing => {}
-                found => break found,
+                location => break location,
             }
         };
-        self.framed_line(found)
+        self.framed_line(location)
     }
 
     /// Takes ownership of the last returned line, unless it was a slice of its chunk.
@@ -125,8 +125,8 @@ impl LineDecoder {
     pub fn finish(&mut self) -> Option<FramedLine<'_>> {
         self.clear_returned();
         self.is_dropping = false;
-        let found = self.classify_pending();
-        self.framed_line(found)
+        let location = self.classify_pending();
+        self.framed_line(location)
     }
 
     /// Handles a newline, with `line` before it.
@@ -160,8 +160,8 @@ impl LineDecoder {
         self.start.clear();
         self.end.clear();
         for bytes in [&self.pending[..], part] {
-            let room = EXCERPT_BYTES - self.start.len();
-            self.start.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            let available = EXCERPT_BYTES - self.start.len();
+            self.start.extend_from_slice(&bytes[..bytes.len().min(available)]);
             append_bounded(&mut self.end, bytes);
         }
         self.clear_pending();
@@ -213,15 +213,15 @@ impl LineDecoder {
         let needed = self.pending.len() + part.len();
         if needed > self.pending.capacity() {
             // Doubling keeps the copying linear, but must not exceed the maximum size of a line.
-            let most = self.limit.saturating_add(1);
-            let target = needed.max(self.pending.capacity().saturating_mul(2).min(most));
+            let max = self.limit.saturating_add(1);
+            let target = needed.max(self.pending.capacity().saturating_mul(2).min(max));
             self.pending.reserve_exact(target - self.pending.len());
         }
         self.pending.extend_from_slice(part);
     }
 
-    fn framed_line<'a, 'c: 'a>(&'a mut self, found: LineLocation<'c>) -> Option<FramedLine<'a>> {
-        match found {
+    fn framed_line<'a, 'c: 'a>(&'a mut self, location: LineLocation<'c>) -> Option<FramedLine<'a>> {
+        match location {
             LineLocation::Nothing => None,
             LineLocation::TooLong => Some(FramedLine::TooLong(&self.start)),
             LineLocation::TooLongEnd => Some(FramedLine::TooLongEnd(&self.end)),

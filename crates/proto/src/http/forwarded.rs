@@ -39,15 +39,15 @@ impl FromStr for Network {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| InvalidNetwork)?;
-        let most = width(address);
+        let max = width(address);
         let bits = match bits {
-            None => most,
+            None => max,
             Some(digits) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
                 digits.parse().map_err(|_| InvalidNetwork)?
             }
             Some(_) => return Err(InvalidNetwork),
         };
-        if bits > most || number(address) & !mask(most, bits) != 0 {
+        if bits > max || number(address) & !mask(max, bits) != 0 {
             return Err(InvalidNetwork);
         }
         Ok(Self { address, bits })
@@ -58,8 +58,8 @@ impl Network {
     /// Whether an address belongs to the network.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        let most = width(self.address);
-        most == width(address) && number(address) & mask(most, self.bits) == number(self.address)
+        let max = width(self.address);
+        max == width(address) && number(address) & mask(max, self.bits) == number(self.address)
     }
 }
 
@@ -74,8 +74,8 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-fn mask(most: u32, bits: u32) -> u128 {
-    let ones = u128::MAX >> (128 - most);
+fn mask(max: u32, bits: u32) -> u128 {
+    let ones = u128::MAX >> (128 - max);
     ones & !ones.checked_shr(bits).unwrap_or(0)
 }
 
@@ -109,9 +109,9 @@ impl TrustedProxies {
             return peer;
         }
         let standard = self.rightmost_untrusted(peer, &addresses(forwarded, element_address));
-        let usual = self.rightmost_untrusted(peer, &addresses(forwarded_for, address));
-        match (standard, usual) {
-            (Some(standard), Some(usual)) if standard != usual => peer,
+        let default_value = self.rightmost_untrusted(peer, &addresses(forwarded_for, address));
+        match (standard, default_value) {
+            (Some(standard), Some(default_value)) if standard != default_value => peer,
             (Some(told), _) | (None, Some(told)) => told,
             (None, None) => peer,
         }
@@ -150,14 +150,14 @@ fn addresses<'a>(
 /// Splits a text at separators outside of quotation marks.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
-    text.split(move |letter: char| {
+    text.split(move |character: char| {
         let is_literal = core::mem::take(&mut is_escaped);
-        match letter {
+        match character {
             '\\' => is_escaped = is_quoted && !is_literal,
             '"' if !is_literal => is_quoted = !is_quoted,
             _ => {}
         }
-        letter == separator && !is_quoted
+        character == separator && !is_quoted
     })
 }
 
@@ -219,10 +219,10 @@ mod tests {
                 "{network:?} {address}"
             );
         }
-        for wrong in
+        for invalid in
             ["", "10.0.0.0/33", "::/129", "10.0.0.1/8", "10.0.0.0/", "10.0.0.0/+8", "a/8", "10/8"]
         {
-            assert_eq!(wrong.parse::<Network>(), Err(InvalidNetwork), "{wrong}");
+            assert_eq!(invalid.parse::<Network>(), Err(InvalidNetwork), "{invalid}");
         }
     }
 

@@ -110,8 +110,8 @@ impl MirroredHeader {
 /// rare in schemas.
 fn mentions_keyword(schema: &str) -> bool {
     let (before, _) = HEADER_KEYWORD.split_once('-').unwrap_or_default();
-    memchr::memchr_iter(b'-', schema.as_bytes()).any(|place| {
-        let start = place.checked_sub(before.len());
+    memchr::memchr_iter(b'-', schema.as_bytes()).any(|index| {
+        let start = index.checked_sub(before.len());
         start
             .and_then(|start| schema.get(start..))
             .is_some_and(|rest| rest.starts_with(HEADER_KEYWORD))

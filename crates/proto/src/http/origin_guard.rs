@@ -64,8 +64,8 @@ impl OriginGuard {
     ///
     /// # Errors
     /// When the text is not a host.
-    pub fn allow_host(&mut self, written: &str) -> Result<(), InvalidHostOrOrigin> {
-        let authority = Authority::parse(written).ok_or(InvalidHostOrOrigin)?;
+    pub fn allow_host(&mut self, text: &str) -> Result<(), InvalidHostOrOrigin> {
+        let authority = Authority::parse(text).ok_or(InvalidHostOrOrigin)?;
         self.hosts.push(authority.to_lower());
         Ok(())
     }
@@ -79,9 +79,9 @@ impl OriginGuard {
     ///
     /// # Errors
     /// When the text is not an origin as browsers write it.
-    pub fn allow_origin(&mut self, written: &str) -> Result<(), InvalidHostOrOrigin> {
-        Origin::parse(written).ok_or(InvalidHostOrOrigin)?;
-        self.origins.push(written.to_string());
+    pub fn allow_origin(&mut self, text: &str) -> Result<(), InvalidHostOrOrigin> {
+        Origin::parse(text).ok_or(InvalidHostOrOrigin)?;
+        self.origins.push(text.to_string());
         Ok(())
     }
 
@@ -238,8 +238,8 @@ impl<'a> Host<&'a str> {
             return Some(Self::Address(IpAddr::V4(address)));
         }
         let label = |label: &str| {
-            let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-            (1..=MAX_LABEL).contains(&label.len()) && label.bytes().all(letter)
+            let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+            (1..=MAX_LABEL).contains(&label.len()) && label.bytes().all(is_allowed)
         };
         // `127.1` and `0x7f.1` are disguised addresses: browsers read a host with a numeric last label as an address.
         let last = text.rsplit('.').next().unwrap_or_default();

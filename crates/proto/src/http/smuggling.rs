@@ -75,9 +75,9 @@ enum RequestState {
 
 impl SmugglingGuard {
     /// A guard for a new connection, on which a head has at most `longest` bytes.
-    pub fn new(longest: usize) -> Self {
+    pub fn new(max_length: usize) -> Self {
         let (state, line) = (RequestState::BetweenRequests, LineStart::default());
-        Self { state, line, length: None, chunked: false, max_head: longest, head: 0 }
+        Self { state, line, length: None, chunked: false, max_head: max_length, head: 0 }
     }
 
     /// Whether the head of a request is incomplete.
@@ -103,10 +103,10 @@ impl SmugglingGuard {
     /// # Errors
     /// The position of the first invalid byte and the reason. The guard must not be used afterwards.
     pub fn check(&mut self, bytes: &[u8]) -> Result<(), SmugglingError> {
-        let mut at = 0;
-        while at < bytes.len() {
-            let rest = &bytes[at..];
-            at += self.step(rest).map_err(|flaw| SmugglingError { at, kind: flaw })?;
+        let mut offset = 0;
+        while offset < bytes.len() {
+            let rest = &bytes[offset..];
+            offset += self.step(rest).map_err(|kind| SmugglingError { at: offset, kind })?;
         }
         Ok(())
     }
@@ -124,11 +124,11 @@ impl SmugglingGuard {
                 }
                 Ok(1)
             }
-            RequestState::Body(left) => {
-                Ok(self.skip(rest, left, RequestState::Body, RequestState::BetweenRequests))
+            RequestState::Body(remaining) => {
+                Ok(self.skip(rest, remaining, RequestState::Body, RequestState::BetweenRequests))
             }
-            RequestState::ChunkData(left) => {
-                Ok(self.skip(rest, left, RequestState::ChunkData, RequestState::ChunkEnd(2)))
+            RequestState::ChunkData(remaining) => {
+                Ok(self.skip(rest, remaining, RequestState::ChunkData, RequestState::ChunkEnd(2)))
             }
             RequestState::ChunkEnd(missing) => {
                 if rest[0] != if missing == 2 { b'\r' } else { b'\n' } {
@@ -168,12 +168,12 @@ impl SmugglingGuard {
     fn skip(
         &mut self,
         rest: &[u8],
-        left: u64,
+        remaining: u64,
         more: fn(u64) -> RequestState,
         done: RequestState,
     ) -> usize {
-        let taken = left.min(rest.len() as u64);
-        self.state = if taken == left { done } else { more(left - taken) };
+        let taken = remaining.min(rest.len() as u64);
+        self.state = if taken == remaining { done } else { more(remaining - taken) };
         usize::try_from(taken).unwrap_or(rest.len())
     }
 
@@ -188,8 +188,8 @@ impl SmugglingGuard {
             self.complete(line)?;
         } else {
             self.line.push(&rest[..end]);
-            let kept = core::mem::take(&mut self.line);
-            self.complete(kept.text().ok_or(SmugglingErrorKind::BareLineFeed)?)?;
+            let start = core::mem::take(&mut self.line);
+            self.complete(start.text().ok_or(SmugglingErrorKind::BareLineFeed)?)?;
         }
         Ok(end + 1)
     }

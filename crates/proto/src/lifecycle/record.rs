@@ -88,7 +88,10 @@ mod tests {
         let resumed = HandshakeSession::from_record(&record, &dialect).unwrap();
         assert_eq!(resumed.to_record(), record);
         assert_eq!(resumed.phase, HandshakePhase::Operating);
-        assert!(resumed.capabilities.as_ref().is_some_and(|said| said.roots) && !resumed.is_dirty);
+        assert!(
+            resumed.capabilities.as_ref().is_some_and(|capabilities| capabilities.roots)
+                && !resumed.is_dirty
+        );
         assert_eq!(resumed.capabilities, session.capabilities);
     }
 

@@ -136,17 +136,17 @@ fn read_input_responses(
     answers: Option<&str>,
     state: Option<&str>,
 ) -> Result<Option<InputResponses>, Fault> {
-    let answers = as_object("inputResponses", answers)?;
-    if let Some((key, _)) = answers.iter().flat_map(|all| all.members()).find(is_no_object) {
+    let responses = as_object("inputResponses", answers)?;
+    if let Some((key, _)) = responses.iter().flat_map(|all| all.members()).find(is_no_object) {
         let detail = format!("`inputResponses.{key}` must be an object");
         return Err(Fault::new(FaultKind::InvalidParams, detail));
     }
     let state = as_string("requestState", state)?;
-    if answers.is_none() && state.is_none() {
+    if responses.is_none() && state.is_none() {
         return Ok(None);
     }
     Ok(Some(InputResponses {
-        responses: answers.map(|answers| Raw::from_validated(answers.text())),
+        responses: responses.map(|responses| Raw::from_validated(responses.text())),
         request_state: state.map(Cow::into_owned),
     }))
 }

@@ -54,7 +54,7 @@ impl ClientCapabilities {
     /// Whether it supports sampling with tools (2025-11-25 client/sampling, capabilities).
     pub fn samples_with_tools(&self) -> bool {
         let declared = self.raw.as_ref().and_then(Raw::as_object);
-        let sampling = declared.and_then(|it| it.get("sampling")).and_then(Object::new);
+        let sampling = declared.and_then(|value| value.get("sampling")).and_then(Object::new);
         let tools = sampling.and_then(|sampling| sampling.get("tools"));
         self.sampling && tools.is_some_and(|text| text != "false" && text != "null")
     }

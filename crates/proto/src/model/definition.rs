@@ -121,12 +121,12 @@ impl DefinitionTexts {
         Self { newest, ..Self::default() }
     }
 
-    fn for_variant(&self, wording: TextVariant) -> &str {
-        if let (TaskModel::ClientRequested, Some(tasked)) = (wording.tasks, &self.with_task_support)
+    fn for_variant(&self, variant: TextVariant) -> &str {
+        if let (TaskModel::ClientRequested, Some(tasked)) = (variant.tasks, &self.with_task_support)
         {
             return tasked;
         }
-        let older = match wording.structured {
+        let older = match variant.structured {
             StructuredContent::Absent => self.unstructured.as_deref().or(self.handshake.as_deref()),
             StructuredContent::Object => self.handshake.as_deref(),
             StructuredContent::Any => None,

@@ -9,26 +9,26 @@ impl InputRequest {
     ///
     /// # Errors
     /// Describes the required shape.
-    pub fn check_response(&self, answer: Object<'_>) -> Result<(), &'static str> {
+    pub fn check_response(&self, response: Object<'_>) -> Result<(), &'static str> {
         match self {
             Self::Form { .. } => {
-                let content = answer.get("content").filter(|content| *content != "null");
+                let content = response.get("content").filter(|content| *content != "null");
                 let is_object = content.is_none_or(|content| Object::new(content).is_some());
-                match check_action(answer)? {
+                match check_action(response)? {
                     true if !is_object => Err("`content` must be an object"),
                     _ => Ok(()),
                 }
             }
-            Self::Url { .. } => check_action(answer).map(|_| ()),
-            Self::Sample { .. } => check_message(answer),
-            Self::Roots => check_roots(answer),
+            Self::Url { .. } => check_action(response).map(|_| ()),
+            Self::Sample { .. } => check_message(response),
+            Self::Roots => check_roots(response),
         }
     }
 }
 
 /// Whether the user accepted (2025-06-18 client/elicitation, response actions).
-fn check_action(answer: Object<'_>) -> Result<bool, &'static str> {
-    match answer.string("action").ok().flatten().as_deref() {
+fn check_action(response: Object<'_>) -> Result<bool, &'static str> {
+    match response.string("action").ok().flatten().as_deref() {
         Some("accept") => Ok(true),
         Some("decline" | "cancel") => Ok(false),
         _ => Err("`action` must be one of `accept`, `decline` and `cancel`"),
@@ -36,23 +36,23 @@ fn check_action(answer: Object<'_>) -> Result<bool, &'static str> {
 }
 
 /// Checks a message of a model: its role, and one block or a list of blocks (2025-11-25 schema, `CreateMessageResult`).
-fn check_message(answer: Object<'_>) -> Result<(), &'static str> {
-    if !matches!(answer.string("role").ok().flatten().as_deref(), Some("user" | "assistant")) {
+fn check_message(response: Object<'_>) -> Result<(), &'static str> {
+    if !matches!(response.string("role").ok().flatten().as_deref(), Some("user" | "assistant")) {
         return Err("`role` must be `user` or `assistant`");
     }
     let is_block = |block: &&str| Object::new(block).is_some();
-    let is_content = match answer.array("content") {
+    let is_content = match response.array("content") {
         Ok(Some(blocks)) => blocks.iter().all(is_block),
-        _ => answer.get("content").as_ref().is_some_and(is_block),
+        _ => response.get("content").as_ref().is_some_and(is_block),
     };
     is_content.then_some(()).ok_or("`content` must be a block or a list of blocks")
 }
 
-fn check_roots(answer: Object<'_>) -> Result<(), &'static str> {
+fn check_roots(response: Object<'_>) -> Result<(), &'static str> {
     let names_it = |root: &str| {
         Object::new(root).is_some_and(|root| matches!(root.string("uri"), Ok(Some(_))))
     };
-    let roots = answer.array("roots").ok().flatten();
+    let roots = response.array("roots").ok().flatten();
     let are_named = roots.is_some_and(|roots| roots.into_iter().all(names_it));
     are_named.then_some(()).ok_or("`roots` must be a list of objects with a `uri`")
 }
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
     use crate::wire::Raw;
 
-    fn is_one(question: &InputRequest, answer: &str) -> bool {
-        question.check_response(Object::new(answer).unwrap()).is_ok()
+    fn is_one(input_request: &InputRequest, answer: &str) -> bool {
+        input_request.check_response(Object::new(answer).unwrap()).is_ok()
     }
 
     #[test]
@@ -110,12 +110,12 @@ mod tests {
                 &["{}", r#"{"roots":{}}"#, r#"{"roots":["file:///a"]}"#, r#"{"roots":[{}]}"#],
             ),
         ];
-        for (question, right, wrong) in rows {
+        for (input_request, right, invalid) in rows {
             for answer in right {
-                assert!(is_one(question, answer), "{question:?}: {answer}");
+                assert!(is_one(input_request, answer), "{input_request:?}: {answer}");
             }
-            for answer in wrong {
-                assert!(!is_one(question, answer), "{question:?}: {answer}");
+            for answer in invalid {
+                assert!(!is_one(input_request, answer), "{input_request:?}: {answer}");
             }
         }
     }

@@ -120,13 +120,13 @@ impl Calls {
     }
 
     pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut InFlightCall> {
-        let place = self.position(key)?;
-        Some(&mut self.open[place].1)
+        let index = self.position(key)?;
+        Some(&mut self.open[index].1)
     }
 
     pub(super) fn remove(&mut self, key: CallKey) -> Option<InFlightCall> {
-        let place = self.position(key)?;
-        Some(self.open.remove(place).1)
+        let index = self.position(key)?;
+        Some(self.open.remove(index).1)
     }
 
     /// The call with the client's id, unless it is not cancellable.

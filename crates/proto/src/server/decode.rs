@@ -30,12 +30,12 @@ pub(super) fn read_extra_members(method: Method, given: &Params<'_>) -> Option<A
     let is_call = matches!(method, Method::CallTool | Method::GetPrompt);
     let meta = given.members.meta.and_then(Object::new).filter(|_| more_meta);
     let params = Some(given.all).filter(|_| more_params && is_call);
-    let beyond = ExtraMembers {
+    let extra = ExtraMembers {
         params: params
             .and_then(|params| filter_members(params, |name| !ParamMembers::is_known_member(name))),
         meta: meta.and_then(|meta| filter_members(meta, |name| !meta::is_reserved(name))),
     };
-    (beyond != ExtraMembers::default()).then(|| Arc::new(beyond))
+    (extra != ExtraMembers::default()).then(|| Arc::new(extra))
 }
 
 /// The object with only these members, if it has any.
@@ -130,7 +130,7 @@ fn read_arguments(raw: Option<&str>, needed: bool) -> Result<Option<Raw>, FieldE
 /// object.
 fn read_input_responses(raw: Option<&str>) -> Result<Raw, FieldError> {
     match as_object("inputResponses", raw)? {
-        Some(answers) => Ok(Raw::from_validated(answers.text())),
+        Some(responses) => Ok(Raw::from_validated(responses.text())),
         None => Err(FieldError { key: "inputResponses".to_owned(), kind: FieldErrorKind::Missing }),
     }
 }

@@ -88,7 +88,7 @@ impl Machine {
     pub fn request_input(
         &mut self,
         call: CallKey,
-        question: &InputRequest,
+        input_request: &InputRequest,
         now: Now,
         out: &mut Outbox,
     ) -> Option<InputRequestKey> {
@@ -99,9 +99,9 @@ impl Machine {
         pending.open_input_requests += 1;
         let (ask, id) =
             self.input_requests.mint(Some(call), now + self.profile.limits.input_timeout);
-        let params = question_params(question, pending.rules, pending.related_task());
+        let params = question_params(input_request, pending.rules, pending.related_task());
         out.push_frame(FrameRoute::Call(call), |bytes| {
-            encode::write_server_request(bytes, &id, question.method(), params.as_deref());
+            encode::write_server_request(bytes, &id, input_request.method(), params.as_deref());
         });
         Some(ask)
     }
@@ -111,7 +111,7 @@ impl Machine {
     /// capability, and while too many such requests are pending.
     pub fn request_session_input(
         &mut self,
-        question: &InputRequest,
+        input_request: &InputRequest,
         now: Now,
         out: &mut Outbox,
     ) -> Option<InputRequestKey> {
@@ -119,18 +119,19 @@ impl Machine {
         let is_open =
             matches!(session.phase, HandshakePhase::Initializing | HandshakePhase::Operating);
         let can_answer =
-            session.capabilities.as_ref().is_some_and(|client| question.is_allowed_by(client));
-        let asks = session.rules.input_request_style == InputRequestStyle::Inline
-            && question.is_supported_by(session.rules);
+            session.capabilities.as_ref().is_some_and(|client| input_request.is_allowed_by(client));
+        let may_request_input = session.rules.input_request_style == InputRequestStyle::Inline
+            && input_request.is_supported_by(session.rules);
         let of_session =
             self.input_requests.open.values().filter(|open| open.call.is_none()).count();
-        if !is_open || !can_answer || !asks || of_session >= MAX_SESSION_INPUT_REQUESTS {
+        if !is_open || !can_answer || !may_request_input || of_session >= MAX_SESSION_INPUT_REQUESTS
+        {
             return None;
         }
         let (ask, id) = self.input_requests.mint(None, now + self.profile.limits.input_timeout);
         match self.session.phase {
-            HandshakePhase::Operating => self.send_session_input_request(&id, question, out),
-            _ => self.input_requests.early.push((ask, question.clone())),
+            HandshakePhase::Operating => self.send_session_input_request(&id, input_request, out),
+            _ => self.input_requests.early.push((ask, input_request.clone())),
         }
         Some(ask)
     }
@@ -138,17 +139,17 @@ impl Machine {
     /// Sends the input requests that waited until the client confirmed the handshake
     /// (2025-11-25 basic/lifecycle, initialization).
     pub(super) fn send_early_input_requests(&mut self, out: &mut Outbox) {
-        for (ask, question) in core::mem::take(&mut self.input_requests.early) {
+        for (ask, input_request) in core::mem::take(&mut self.input_requests.early) {
             if let Some(id) = self.input_requests.open.get(&ask).map(|open| open.id.clone()) {
-                self.send_session_input_request(&id, &question, out);
+                self.send_session_input_request(&id, &input_request, out);
             }
         }
     }
 
-    fn send_session_input_request(&self, id: &Id, question: &InputRequest, out: &mut Outbox) {
-        let params = question_params(question, self.session.rules, None);
+    fn send_session_input_request(&self, id: &Id, input_request: &InputRequest, out: &mut Outbox) {
+        let params = question_params(input_request, self.session.rules, None);
         out.push_frame(FrameRoute::Session, |bytes| {
-            encode::write_server_request(bytes, id, question.method(), params.as_deref());
+            encode::write_server_request(bytes, id, input_request.method(), params.as_deref());
         });
     }
 
@@ -241,7 +242,7 @@ impl Machine {
     fn settle_input_request(
         &mut self,
         ask: InputRequestKey,
-        answer: InputResponse,
+        response: InputResponse,
         now: Now,
         out: &mut Outbox,
     ) {
@@ -252,7 +253,7 @@ impl Machine {
             // The time until the client responded does not count against the call.
             pending.restart_deadlines(&limits, now);
         }
-        out.push_action(Action::InputResponse(ask, answer));
+        out.push_action(Action::InputResponse(ask, response));
     }
 }
 

@@ -60,8 +60,9 @@ impl Listeners {
 
     /// Closes the listener with the client's id, if any, and returns the URIs it was subscribed to.
     pub(super) fn close(&mut self, id: &Id) -> Option<Vec<String>> {
-        let found = self.open.iter().find(|(_, listener)| listener.id == *id).map(|(key, _)| *key);
-        Some(self.open.remove(&found?)?.filter.uris)
+        let input_key =
+            self.open.iter().find(|(_, listener)| listener.id == *id).map(|(key, _)| *key);
+        Some(self.open.remove(&input_key?)?.filter.uris)
     }
 
     /// The subscribed resources, once per subscription.

@@ -75,8 +75,8 @@ impl Machine {
         if self.session.phase == HandshakePhase::Shutdown {
             return;
         }
-        let most = self.profile.dialect.max_message;
-        let detail = format!("the message is longer than {most} bytes");
+        let max = self.profile.dialect.max_message;
+        let detail = format!("the message is longer than {max} bytes");
         self.reject_message(None, &Fault::new(FaultKind::InvalidRequest, detail), None, out);
     }
 
@@ -138,21 +138,21 @@ impl Machine {
         }
     }
 
-    fn take_message(&mut self, fields: &Fields<'_>, place: ReplyTo, out: &mut Outbox) {
+    fn take_message(&mut self, fields: &Fields<'_>, reply_to: ReplyTo, out: &mut Outbox) {
         match classify(fields, &self.profile.dialect) {
             Ok(ClientMessage::Request { id, method, params }) => {
                 let all = params.unwrap_or(Object::EMPTY);
                 let params = Params { all, members: fields.param_members };
-                self.take_request(&id, &method, params, place, out);
+                self.take_request(&id, &method, params, reply_to, out);
             }
             Ok(ClientMessage::Notification { method, params }) => {
                 self.take_notification(&method, params, out);
             }
             Ok(ClientMessage::Response { id, result: answer }) => {
-                self.take_input_response(&id, answer, place.now, out)
+                self.take_input_response(&id, answer, reply_to.now, out)
             }
             Err(RejectedMessage { fault, id }) => {
-                self.reject_message(id.as_ref(), &fault, place.batch, out)
+                self.reject_message(id.as_ref(), &fault, reply_to.batch, out)
             }
         }
     }
@@ -162,7 +162,7 @@ impl Machine {
         id: &Id,
         method: &str,
         params: Params<'_>,
-        place: ReplyTo,
+        reply_to: ReplyTo,
         out: &mut Outbox,
     ) {
         self.observe(out, || Observation::Received {
@@ -172,7 +172,7 @@ impl Machine {
         if !self.repeated_ids && (self.calls.is_in_flight(id) || self.listeners.is_open(id)) {
             let fault =
                 Fault::new(FaultKind::InvalidRequest, "a request with this id is in flight");
-            return self.reject_message(Some(id), &fault, place.batch, out);
+            return self.reject_message(Some(id), &fault, reply_to.batch, out);
         }
         let (phase, dialect) = (self.session.phase, &self.profile.dialect);
         let stateless = lifecycle::is_stateless_request(method, &params.members, phase, dialect);
@@ -181,11 +181,11 @@ impl Machine {
             false => self.session.rules,
         };
         let taken = match stateless {
-            true => self.take_stateless(id, method, params, place, out),
-            false => self.take_in_session(id, method, params, place, out),
+            true => self.take_stateless(id, method, params, reply_to, out),
+            false => self.take_in_session(id, method, params, reply_to, out),
         };
         if let Err(fault) = taken {
-            self.respond_fault(id, &fault, rules, place.batch, out);
+            self.respond_fault(id, &fault, rules, reply_to.batch, out);
             self.observe_response(id, &shorten(method), Duration::ZERO, Some(fault.kind), out);
         }
     }
@@ -195,7 +195,7 @@ impl Machine {
         id: &Id,
         method: &str,
         params: Params<'_>,
-        place: ReplyTo,
+        reply_to: ReplyTo,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
         let dialect = &self.profile.dialect;
@@ -205,7 +205,7 @@ impl Machine {
         }
         let (caller, token) = lifecycle::read_caller(&params.members, dialect)?;
         let method = self.method(method, caller.rules)?;
-        self.start(id, method, params, caller, token, place, out)
+        self.start(id, method, params, caller, token, reply_to, out)
     }
 
     fn take_in_session(
@@ -213,7 +213,7 @@ impl Machine {
         id: &Id,
         method: &str,
         params: Params<'_>,
-        place: ReplyTo,
+        reply_to: ReplyTo,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
         let method = self.method(method, self.session.rules)?;
@@ -221,7 +221,7 @@ impl Machine {
         match method {
             Method::Ping => {}
             Method::SetLevel => self.set_level(params.all)?,
-            Method::Initialize if place.batch.is_some() => {
+            Method::Initialize if reply_to.batch.is_some() => {
                 let detail = "initialize cannot be part of a batch";
                 return Err(Fault::new(FaultKind::InvalidRequest, detail));
             }
@@ -229,11 +229,11 @@ impl Machine {
                 let watched = self.session.subscribed_uris.iter().cloned().collect();
                 self.session.initialize(Some(params.all), &self.profile.dialect)?;
                 out.release_subscriptions(watched);
-                return self.start_in_session(id, method, params, place, out);
+                return self.start_in_session(id, method, params, reply_to, out);
             }
-            _ => return self.start_in_session(id, method, params, place, out),
+            _ => return self.start_in_session(id, method, params, reply_to, out),
         }
-        self.respond_payload(id, &Payload::Empty, self.session.rules, place.batch, out);
+        self.respond_payload(id, &Payload::Empty, self.session.rules, reply_to.batch, out);
         self.observe_response(id, method.name(), Duration::ZERO, None, out);
         Ok(())
     }
@@ -272,7 +272,7 @@ impl Machine {
         id: &Id,
         method: Method,
         params: Params<'_>,
-        place: ReplyTo,
+        reply_to: ReplyTo,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
         as_object("_meta", params.members.meta)?;
@@ -293,7 +293,7 @@ impl Machine {
                 _ => TaskPreference::Never,
             },
         };
-        self.start(id, method, params, caller, token, place, out)
+        self.start(id, method, params, caller, token, reply_to, out)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one request, read in two ways")]
@@ -304,19 +304,19 @@ impl Machine {
         params: Params<'_>,
         mut caller: Caller,
         progress_token: Option<String>,
-        place: ReplyTo,
+        reply_to: ReplyTo,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
         caller.extra = decode::read_extra_members(method, &params);
         let (operation, purpose) = decode::read_operation(method, params, &self.profile.dialect)?;
         self.check_limits(&purpose)?;
-        if let Some(batch) = place.batch {
+        if let Some(batch) = reply_to.batch {
             self.batches.add_request(batch);
         }
         let limits = self.profile.limits;
         let mut pending = InFlightCall {
             id: id.clone(),
-            batch: place.batch,
+            batch: reply_to.batch,
             rules: caller.rules,
             purpose,
             progress_token,
@@ -324,12 +324,12 @@ impl Machine {
             log: caller.log,
             is_cancellable: method != Method::Initialize,
             method: method.name(),
-            started: place.now,
-            idle_deadline: place.now,
-            total_deadline: place.now,
+            started: reply_to.now,
+            idle_deadline: reply_to.now,
+            total_deadline: reply_to.now,
             open_input_requests: 0,
         };
-        pending.restart_deadlines(&limits, place.now);
+        pending.restart_deadlines(&limits, reply_to.now);
         let key = self.calls.insert(pending);
         out.push_action(Action::Start(Call { key, operation, caller }));
         Ok(())
@@ -361,8 +361,8 @@ impl Machine {
 
     /// Handles a notification. Notifications never get a response (JSON-RPC 2.0, section 4.1).
     fn take_notification(&mut self, name: &str, params: Option<Object<'_>>, out: &mut Outbox) {
-        let found = self.profile.dialect.method(name, self.session.rules);
-        match found {
+        let method = self.profile.dialect.method(name, self.session.rules);
+        match method {
             Some(Method::Initialized) => {
                 self.session.confirm();
                 self.send_early_input_requests(out);

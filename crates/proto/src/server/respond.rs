@@ -48,8 +48,8 @@ impl Machine {
                     None => self.finish_complete(call, &pending, payload, out),
                 }
             }
-            (Outcome::InputRequired { requests: asks, request_state: state }, _) => {
-                self.finish_input_required(call, &pending, &asks, state.as_deref(), out);
+            (Outcome::InputRequired { requests: input_requests, request_state: state }, _) => {
+                self.finish_input_required(call, &pending, &input_requests, state.as_deref(), out);
             }
             (Outcome::Detach(_), _) => {
                 let fault = Fault::new(FaultKind::Internal, "the call did not become a task");
@@ -77,7 +77,7 @@ impl Machine {
                 });
             }
             Event::Log { level, logger, data } => {
-                if pending.log.is_some_and(|least| *level >= least) {
+                if pending.log.is_some_and(|min_level| *level >= min_level) {
                     out.push_frame(FrameRoute::Call(call), |bytes| {
                         write_log(bytes, level.name(), logger.as_deref(), data);
                     });
@@ -99,7 +99,7 @@ impl Machine {
     /// get log messages only for their requests (2026-07-28 server/utilities/logging, per-request log level).
     pub fn send_session_log(&mut self, event: &Event, out: &mut Outbox) {
         let Event::Log { level, logger, data } = event else { return };
-        if self.session_log_level().is_some_and(|least| *level >= least) {
+        if self.session_log_level().is_some_and(|min_level| *level >= min_level) {
             out.push_frame(FrameRoute::Session, |bytes| {
                 write_log(bytes, level.name(), logger.as_deref(), data);
             });
@@ -119,13 +119,13 @@ impl Machine {
         &mut self,
         key: CallKey,
         reason: &str,
-        why: &str,
+        cause: &str,
         now: Now,
         out: &mut Outbox,
     ) {
         let data = Raw::from_value(&json!({"reason": reason}));
-        let fault = Fault::new(FaultKind::Timeout, why).with_data(data);
-        out.push_action(Action::Cancel(key, why.into()));
+        let fault = Fault::new(FaultKind::Timeout, cause).with_data(data);
+        out.push_action(Action::Cancel(key, cause.into()));
         self.finish(key, Outcome::Fail(fault), now, out);
     }
 
@@ -156,8 +156,8 @@ impl Machine {
     ) {
         let rules = self.session.rules;
         self.observe(out, || Observation::Refused { kind: fault.kind });
-        let fate = ResponseTarget { route: FrameRoute::Reply, batch, fault: Some(fault.kind) };
-        self.send_response(fate, out, |machine, bytes| {
+        let target = ResponseTarget { route: FrameRoute::Reply, batch, fault: Some(fault.kind) };
+        self.send_response(target, out, |machine, bytes| {
             write_error(bytes, id, fault, &machine.profile.dialect, rules);
         });
     }
@@ -173,9 +173,9 @@ impl Machine {
         let id = fields.and_then(|fields| fields.id);
         let id = id.and_then(|raw| self.profile.dialect.parse_id(raw).ok());
         self.observe(out, || Observation::Refused { kind: fault.kind });
-        let fate =
+        let target =
             ResponseTarget { route: FrameRoute::Reply, batch: None, fault: Some(fault.kind) };
-        self.send_response(fate, out, |machine, bytes| {
+        self.send_response(target, out, |machine, bytes| {
             write_error(bytes, id.as_ref(), fault, &machine.profile.dialect, rules);
         });
     }
@@ -206,8 +206,8 @@ impl Machine {
         batch: Option<u64>,
         out: &mut Outbox,
     ) {
-        let fate = ResponseTarget { route: FrameRoute::Reply, batch, fault: Some(fault.kind) };
-        self.send_response(fate, out, |machine, bytes| {
+        let target = ResponseTarget { route: FrameRoute::Reply, batch, fault: Some(fault.kind) };
+        self.send_response(target, out, |machine, bytes| {
             write_error(bytes, Some(id), fault, &machine.profile.dialect, rules);
         });
     }
@@ -221,8 +221,8 @@ impl Machine {
         batch: Option<u64>,
         out: &mut Outbox,
     ) {
-        let fate = ResponseTarget { route: FrameRoute::Reply, batch, fault: None };
-        self.send_response(fate, out, |machine, bytes| {
+        let target = ResponseTarget { route: FrameRoute::Reply, batch, fault: None };
+        self.send_response(target, out, |machine, bytes| {
             encode::write_response(bytes, id, |bytes| {
                 write_result(bytes, payload, &machine.result_target(rules))
             });
@@ -235,12 +235,12 @@ impl Machine {
         if matches!(row.channel, ErrorChannel::ToolResult { .. }) {
             return None;
         }
-        let told = match payload {
+        let message = match payload {
             Payload::Relayed(relayed) => relayed_failure(relayed),
             Payload::Tool(result) if result.is_error => Some(join_texts(&result.content)),
             _ => None,
         };
-        told.map(|detail| Fault::new(FaultKind::ToolFailed, detail))
+        message.map(|detail| Fault::new(FaultKind::ToolFailed, detail))
     }
 
     fn finish_complete(
@@ -288,7 +288,7 @@ impl Machine {
         &mut self,
         call: CallKey,
         pending: &InFlightCall,
-        asks: &[KeyedInputRequest],
+        input_requests: &[KeyedInputRequest],
         state: Option<&str>,
         out: &mut Outbox,
     ) {
@@ -299,7 +299,7 @@ impl Machine {
         self.send_call_response(call, pending, None, out, |machine, bytes| {
             encode::write_response(bytes, &pending.id, |bytes| {
                 bytes.push(b'{');
-                write_input_required(bytes, asks, state, pending.rules);
+                write_input_required(bytes, input_requests, state, pending.rules);
                 write_meta(bytes, None, &machine.result_target(pending.rules));
                 bytes.push(b'}');
             });
@@ -341,16 +341,16 @@ impl Machine {
 
     fn send_response(
         &mut self,
-        fate: ResponseTarget,
+        target: ResponseTarget,
         out: &mut Outbox,
         write: impl FnOnce(&Self, &mut Vec<u8>),
     ) {
-        match fate.batch {
-            None => out.push_response(fate.route, fate.fault, |bytes| write(self, bytes)),
+        match target.batch {
+            None => out.push_response(target.route, target.fault, |bytes| write(self, bytes)),
             Some(batch) => {
-                let mut answer = Vec::new();
-                write(self, &mut answer);
-                self.batches.add_response(batch, |bytes| bytes.extend_from_slice(&answer));
+                let mut response = Vec::new();
+                write(self, &mut response);
+                self.batches.add_response(batch, |bytes| bytes.extend_from_slice(&response));
             }
         }
     }

@@ -15,14 +15,14 @@ use super::text::{quote, unquote};
 /// from 22 digits on before an exponent. The conversion takes one pass without recursion.
 pub fn canonical(text: &str) -> String {
     let mut writer = CanonicalWriter { out: Vec::with_capacity(text.len()), open: Vec::new() };
-    let mut at = 0;
-    while let Some(&byte) = text.as_bytes().get(at) {
+    let mut offset = 0;
+    while let Some(&byte) = text.as_bytes().get(offset) {
         let end = match byte {
-            b'{' | b'[' | b'}' | b']' | b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => at + 1,
-            _ => value_end(text, at).unwrap_or(text.len()),
+            b'{' | b'[' | b'}' | b']' | b',' | b':' | b' ' | b'\t' | b'\n' | b'\r' => offset + 1,
+            _ => value_end(text, offset).unwrap_or(text.len()),
         };
-        writer.token(&text[at..end]);
-        at = end;
+        writer.token(&text[offset..end]);
+        offset = end;
     }
     // Whole tokens of a `str` are always UTF-8.
     String::from_utf8(writer.out).unwrap_or_default()

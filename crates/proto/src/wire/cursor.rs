@@ -87,8 +87,8 @@ impl<'a> Cursor<'a> {
     }
 
     #[cold]
-    pub(super) fn expected<T>(&mut self, what: &'static str) -> Result<T, CursorError> {
-        self.fail(ScanErrorKind::Syntax(what))
+    pub(super) fn expected<T>(&mut self, description: &'static str) -> Result<T, CursorError> {
+        self.fail(ScanErrorKind::Syntax(description))
     }
 
     /// The reason and the position of the rejection.

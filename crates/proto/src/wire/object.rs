@@ -64,8 +64,8 @@ impl<'a> Object<'a> {
     pub fn get_many<const N: usize>(self, keys: [&str; N]) -> [Option<&'a str>; N] {
         let mut found = [None; N];
         for (key, value) in self.members() {
-            if let Some(place) = keys.iter().position(|wanted| *wanted == key) {
-                found[place] = Some(value);
+            if let Some(index) = keys.iter().position(|expected| *expected == key) {
+                found[index] = Some(value);
             }
         }
         found
@@ -277,25 +277,25 @@ impl<'a> TokenWalker<'a> {
 }
 
 fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let mut at = start + 1;
+    let mut offset = start + 1;
     loop {
         // Keys and most values are short: words of eight bytes are faster than a call to a vectorised search.
-        at += plain_run(bytes.get(at..)?);
-        match bytes.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
+        offset += plain_run(bytes.get(offset..)?);
+        match bytes.get(offset)? {
+            b'"' => return Some(offset + 1),
+            b'\\' => offset += 2,
+            _ => offset += 1,
         }
     }
 }
 
 fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut depth = 0_usize;
-    let mut at = start;
+    let mut offset = start;
     loop {
-        match bytes.get(at)? {
+        match bytes.get(offset)? {
             b'"' => {
-                at = string_end(bytes, at)?;
+                offset = string_end(bytes, offset)?;
                 continue;
             }
             b'{' | b'[' => depth += 1,
@@ -303,9 +303,9 @@ fn container_end(bytes: &[u8], start: usize) -> Option<usize> {
             b'}' | b']' => depth -= 1,
             _ => {}
         }
-        at += 1;
+        offset += 1;
         if depth == 0 {
-            return Some(at);
+            return Some(offset);
         }
     }
 }

@@ -197,9 +197,9 @@ mod tests {
     fn text_is_embedded_and_extracted_verbatim() {
         let text = r#"{"b": 1.0,  "a":"\u0061", "n":123456789012345678901234567890}"#;
         let outer = BTreeMap::from([("inner", Raw::parse(text).unwrap())]);
-        let written = serde_json::to_string(&outer).unwrap();
-        assert_eq!(written, [r#"{"inner":"#, text, "}"].concat());
-        assert_eq!(serde_json::from_str::<BTreeMap<&str, Raw>>(&written).unwrap(), outer);
+        let output = serde_json::to_string(&outer).unwrap();
+        assert_eq!(output, [r#"{"inner":"#, text, "}"].concat());
+        assert_eq!(serde_json::from_str::<BTreeMap<&str, Raw>>(&output).unwrap(), outer);
     }
 
     #[test]

@@ -163,9 +163,9 @@ fn decode_utf8(bytes: &[u8]) -> Result<&str, ScanError> {
         return Err(ScanError { kind: ScanErrorKind::ByteOrderMark, at: 0 });
     }
     simdutf8::basic::from_utf8(bytes).map_err(|_| {
-        let at =
+        let offset =
             simdutf8::compat::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
-        ScanError { kind: ScanErrorKind::NotUtf8, at }
+        ScanError { kind: ScanErrorKind::NotUtf8, at: offset }
     })
 }
 
@@ -374,7 +374,7 @@ impl<'a> Scanner<'a> {
 
     fn count_node(&mut self) -> Result<(), CursorError> {
         match self.nodes_left.checked_sub(1) {
-            Some(left) => self.nodes_left = left,
+            Some(remaining) => self.nodes_left = remaining,
             None => return self.cursor.fail(ScanErrorKind::TooManyNodes),
         }
         Ok(())

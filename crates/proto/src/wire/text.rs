@@ -257,19 +257,19 @@ mod tests {
     #[test]
     fn a_plain_run_ends_exactly_at_the_first_stop() {
         for stop in (0..0x20).chain(*b"\"\\") {
-            for place in 0..40 {
+            for index in 0..40 {
                 let mut bytes = format!("{:é<30}", "").into_bytes();
-                bytes[place] = stop;
+                bytes[index] = stop;
                 // A second special byte right after it must not change the result.
-                bytes[place + 1] = b'!';
-                assert_eq!(plain_run(&bytes), place, "{stop:#x} at {place}");
+                bytes[index + 1] = b'!';
+                assert_eq!(plain_run(&bytes), index, "{stop:#x} at {index}");
             }
         }
         for length in 0..8 {
-            for (place, stop) in (0..length).zip((0..0x20).chain(*b"\"\\").cycle()) {
+            for (index, stop) in (0..length).zip((0..0x20).chain(*b"\"\\").cycle()) {
                 let mut bytes = [b'a'; 8];
-                bytes[place] = stop;
-                assert_eq!(plain_run(&bytes[..length]), place, "{stop:#x} at {place} of {length}");
+                bytes[index] = stop;
+                assert_eq!(plain_run(&bytes[..length]), index, "{stop:#x} at {index} of {length}");
             }
             assert_eq!(plain_run(&[0xff; 8][..length]), length);
         }

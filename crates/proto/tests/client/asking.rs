@@ -40,19 +40,23 @@ fn an_inline_input_request_is_delivered_and_its_response_is_sent() {
     let started = pair.started.remove(0).key;
     pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
-    let Some(ClientEvent::InputRequested { call: asker, key: question, request: what, task: None }) =
-        pair.events.pop()
+    let Some(ClientEvent::InputRequested {
+        call: tool_call,
+        key,
+        request: input_request,
+        task: None,
+    }) = pair.events.pop()
     else {
         panic!("{:?}", pair.events)
     };
-    assert_eq!((asker, what), (Some(call), form()));
-    let answer = Raw::parse(r#"{"action":"accept","content":{"n":1.0}}"#).unwrap();
-    pair.client.respond(question, Ok(answer.clone()), &mut pair.to_client);
+    assert_eq!((tool_call, input_request), (Some(call), form()));
+    let response = Raw::parse(r#"{"action":"accept","content":{"n":1.0}}"#).unwrap();
+    pair.client.respond(key, Ok(response.clone()), &mut pair.to_client);
     pair.carry();
     let Some(server::Action::InputResponse(_, Ok(received))) = pair.to_server.next_action() else {
         panic!()
     };
-    assert_eq!(received, answer);
+    assert_eq!(received, response);
 }
 
 #[test]
@@ -62,8 +66,8 @@ fn a_response_that_crosses_the_cancellation_of_its_input_request_is_awaited_once
     let started = pair.started.remove(0).key;
     pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
     let awaits = |pair: &MachinePair, id: &str| {
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"action":"cancel"}}}}"#);
-        let Ok(Frame::One(fields)) = scan(answer.as_bytes(), &ScanLimits::default()) else {
+        let response = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"action":"cancel"}}}}"#);
+        let Ok(Frame::One(fields)) = scan(response.as_bytes(), &ScanLimits::default()) else {
             panic!()
         };
         pair.server.is_awaited_response(&fields)
@@ -99,8 +103,8 @@ fn an_input_request_without_the_capability_is_not_allowed() {
     ];
     for (asked, expected) in rows {
         machine.receive(asked.as_bytes(), None, Duration::ZERO, &mut out);
-        let said = String::from_utf8(out.take_bytes()).unwrap();
-        assert!(said.contains(expected), "{asked}: {said}");
+        let text = String::from_utf8(out.take_bytes()).unwrap();
+        assert!(text.contains(expected), "{asked}: {text}");
     }
 }
 
@@ -111,32 +115,32 @@ fn a_server_with_a_progress_token_gets_progress_of_its_input_request() {
     machine.open(Duration::ZERO, &mut out);
     let hello = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
     machine.receive(hello, None, Duration::ZERO, &mut out);
-    for (token, told) in [(r#","_meta":{"progressToken":"a\u0062"}"#, true), ("", false)] {
+    for (token, is_notified) in [(r#","_meta":{"progressToken":"a\u0062"}"#, true), ("", false)] {
         out.clear_frames();
         let asked = format!(
             r#"{{"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{{"message":"m","requestedSchema":{{}}{token}}}}}"#
         );
         machine.receive(asked.as_bytes(), None, Duration::ZERO, &mut out);
-        let mut question = None;
-        while let Some(happening) = out.next_event() {
-            if let ClientEvent::InputRequested { key: asked, .. } = happening {
-                question = Some(asked);
+        let mut key = None;
+        while let Some(event) = out.next_event() {
+            if let ClientEvent::InputRequested { key: input_key, .. } = event {
+                key = Some(input_key);
             }
         }
-        let question = question.unwrap();
-        machine.send_input_progress(question, &mut out);
-        machine.send_input_progress(question, &mut out);
-        machine.respond(question, Err(InputRequestError::declined("no")), &mut out);
+        let key = key.unwrap();
+        machine.send_input_progress(key, &mut out);
+        machine.send_input_progress(key, &mut out);
+        machine.respond(key, Err(InputRequestError::declined("no")), &mut out);
         // No progress is sent for an input request after its response.
-        machine.send_input_progress(question, &mut out);
-        let said = String::from_utf8(out.take_bytes()).unwrap();
+        machine.send_input_progress(key, &mut out);
+        let text = String::from_utf8(out.take_bytes()).unwrap();
         let beat = |number: u32| {
             format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"a\u0062","progress":{number}}}}}"#
             )
         };
-        assert_eq!(said.matches("notifications/progress").count(), if told { 2 } else { 0 });
-        assert_eq!(said.contains(&beat(1)) && said.contains(&beat(2)), told, "{said}");
+        assert_eq!(text.matches("notifications/progress").count(), if is_notified { 2 } else { 0 });
+        assert_eq!(text.contains(&beat(1)) && text.contains(&beat(2)), is_notified, "{text}");
     }
 }
 
@@ -150,9 +154,9 @@ fn an_input_request_without_the_capability_is_declined_and_reported_with_its_cal
     let started = pair.started.remove(0).key;
     pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
-    let told = ClientEvent::InputNotOffered { call: Some(call), request: form() };
-    assert_eq!(pair.events.last(), Some(&told));
-    assert!(pair.sent.last().is_some_and(|said| said.contains("-32601")), "{:?}", pair.sent);
+    let event = ClientEvent::InputNotOffered { call: Some(call), request: form() };
+    assert_eq!(pair.events.last(), Some(&event));
+    assert!(pair.sent.last().is_some_and(|text| text.contains("-32601")), "{:?}", pair.sent);
     let second = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
     pair.server
@@ -161,8 +165,8 @@ fn an_input_request_without_the_capability_is_declined_and_reported_with_its_cal
     pair.exchange();
     // The input request cannot be attributed to one of the two calls.
     assert_ne!(call, second);
-    let told = ClientEvent::InputNotOffered { call: None, request: InputRequest::Roots };
-    assert_eq!(pair.events.last(), Some(&told));
+    let event = ClientEvent::InputNotOffered { call: None, request: InputRequest::Roots };
+    assert_eq!(pair.events.last(), Some(&event));
 }
 
 #[test]
@@ -190,27 +194,27 @@ fn an_input_request_of_a_finished_call_is_cancelled_and_declined() {
 #[test]
 fn an_input_request_inside_of_a_result_is_answered_by_a_new_call() {
     let mut pair = opened(Revision::V2026_07_28);
-    let terms = CallOptions { capabilities: everything(), ..CallOptions::default() };
-    let request = CallRequest { options: terms, ..tool("t") };
+    let options = CallOptions { capabilities: everything(), ..CallOptions::default() };
+    let request = CallRequest { options, ..tool("t") };
     let call = pair.call(request.clone());
-    let asks = vec![KeyedInputRequest { key: "a\"b".into(), question: form() }];
+    let input_requests = vec![KeyedInputRequest { key: "a\"b".into(), question: form() }];
     let state = Some("st\u{e4}te \"1\"".to_string());
     let started = pair.started.remove(0).key;
     pair.finish(
         started,
-        Outcome::InputRequired { requests: asks.clone(), request_state: state.clone() },
+        Outcome::InputRequired { requests: input_requests.clone(), request_state: state.clone() },
     );
     assert_eq!(
         pair.outcome(call),
-        Some(&Outcome::InputRequired { requests: asks, request_state: state.clone() })
+        Some(&Outcome::InputRequired { requests: input_requests, request_state: state.clone() })
     );
-    let answers = Raw::parse(r#"{"a\"b":{"action":"accept", "content":{}}}"#).unwrap();
-    let reentry = Some(InputResponses { responses: Some(answers), request_state: state });
-    let again = CallRequest {
+    let responses = Raw::parse(r#"{"a\"b":{"action":"accept", "content":{}}}"#).unwrap();
+    let reentry = Some(InputResponses { responses: Some(responses), request_state: state });
+    let repeated = CallRequest {
         options: CallOptions { input_responses: reentry.clone(), ..request.options },
         ..request
     };
-    let second = pair.call(again);
+    let second = pair.call(repeated);
     assert_ne!(call, second);
     assert_eq!(pair.started.remove(0).caller.input_responses, reentry);
 }
@@ -229,8 +233,8 @@ fn an_input_request_that_is_not_allowed_or_unknown_is_a_fault() {
         let (mut machine, mut out) =
             (client("spec", opening(Revision::V2026_07_28)), Outbox::default());
         let call = machine.request(&tool("t"), Duration::ZERO, &mut out);
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.0);
-        machine.receive(answer.as_bytes(), None, Duration::ZERO, &mut out);
+        let response = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.0);
+        machine.receive(response.as_bytes(), None, Duration::ZERO, &mut out);
         let Some(ClientEvent::CallDone(_, Outcome::Fail(fault))) = out.next_event() else {
             panic!("{result}")
         };
@@ -248,16 +252,16 @@ fn a_subscription_is_acknowledged_served_and_ended() {
     };
     let call = pair.call(CallRequest::new(Operation::Listen(filter.clone())));
     let started = pair.started.remove(0).key;
-    let honoured = SubscriptionFilter { tools: true, ..SubscriptionFilter::default() };
-    pair.finish(started, Outcome::Complete(Payload::Listening(honoured.clone())));
-    let listening = Outcome::Complete(Payload::Listening(honoured));
+    let granted = SubscriptionFilter { tools: true, ..SubscriptionFilter::default() };
+    pair.finish(started, Outcome::Complete(Payload::Listening(granted.clone())));
+    let listening = Outcome::Complete(Payload::Listening(granted));
     assert_eq!(pair.outcome(call), Some(&listening));
     assert!(pair.client.is_open(call) && pair.client.deadline().is_none());
     let change = Change::List(ListKind::Tools);
     pair.server.announce(&change, &mut pair.to_server);
     pair.exchange();
-    let told = ClientEvent::Changed { listener: Some(call), change };
-    assert_eq!(pair.events.last(), Some(&told));
+    let event = ClientEvent::Changed { listener: Some(call), change };
+    assert_eq!(pair.events.last(), Some(&event));
     pair.server.close_listeners(&mut pair.to_server);
     pair.exchange();
     assert_eq!(pair.events.last(), Some(&ClientEvent::ListenerEnded(call, None)));
@@ -277,8 +281,8 @@ fn a_session_is_told_of_changes_and_its_logs() {
 fn progress_comes_under_our_own_token_and_only_if_it_increases() {
     for revision in Revision::ALL {
         let mut pair = opened(revision);
-        let terms = CallOptions { progress: true, ..CallOptions::default() };
-        let call = pair.call(CallRequest { options: terms, ..tool("t") });
+        let options = CallOptions { progress: true, ..CallOptions::default() };
+        let call = pair.call(CallRequest { options, ..tool("t") });
         let number = call.0;
         let mut values = Vec::new();
         for value in ["1", "1", "0.5", "2e0", "1e999", "\"3\""] {
@@ -286,8 +290,8 @@ fn progress_comes_under_our_own_token_and_only_if_it_increases() {
                 r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{number},"progress":{value}}}}}"#
             );
             pair.client.receive(notice.as_bytes(), None, pair.now, &mut pair.to_client);
-            while let Some(happening) = pair.to_client.next_event() {
-                if let ClientEvent::CallEvent(of, Event::Progress { progress, .. }) = happening {
+            while let Some(event) = pair.to_client.next_event() {
+                if let ClientEvent::CallEvent(of, Event::Progress { progress, .. }) = event {
                     assert_eq!(of, call);
                     values.push(progress);
                 }
@@ -302,13 +306,12 @@ fn a_silent_call_times_out_and_progress_extends_it_up_to_the_limit() {
     let mut machine: Machine = client("spec", opening(Revision::V2026_07_28));
     let mut out = Outbox::default();
     let second = Duration::from_secs(1);
-    let terms = CallOptions {
+    let options = CallOptions {
         idle_timeout: Some(2 * second),
         total_timeout: Some(5 * second),
         ..CallOptions::default()
     };
-    let call =
-        machine.request(&CallRequest { options: terms, ..tool("t") }, Duration::ZERO, &mut out);
+    let call = machine.request(&CallRequest { options, ..tool("t") }, Duration::ZERO, &mut out);
     out.clear_frames();
     for now in 1..5 {
         let notice = format!(
@@ -391,14 +394,14 @@ fn tasks_of_both_generations_are_read_into_one_shape() {
     let mut read = Vec::new();
     for (revision, result) in rows {
         let mut pair = opened(revision);
-        let terms = CallOptions {
+        let options = CallOptions {
             capabilities: everything(),
             task_preference: TaskPreference::Requested { ttl_ms: None },
             ..CallOptions::default()
         };
-        let call = pair.call(CallRequest { options: terms, ..tool("t") });
-        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.0);
-        pair.client.receive(answer.as_bytes(), None, pair.now, &mut pair.to_client);
+        let call = pair.call(CallRequest { options, ..tool("t") });
+        let response = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, call.0);
+        pair.client.receive(response.as_bytes(), None, pair.now, &mut pair.to_client);
         let Some(ClientEvent::CallDone(_, Outcome::Complete(Payload::TaskCreated(task)))) =
             pair.to_client.next_event()
         else {
@@ -416,11 +419,11 @@ fn the_result_of_a_task_is_kept_verbatim() {
     let mut pair = opened(Revision::V2026_07_28);
     let call = pair.call(CallRequest::new(Operation::GetTask { id: "a".into() }));
     let end = r#"{"content":[{"type":"new", "x":1e400}]}"#;
-    let answer = format!(
+    let response = format!(
         r#"{{"jsonrpc":"2.0","id":{},"result":{{"taskId":"a","status":"completed","result":{end}}}}}"#,
         call.0
     );
-    pair.client.receive(answer.as_bytes(), None, pair.now, &mut pair.to_client);
+    pair.client.receive(response.as_bytes(), None, pair.now, &mut pair.to_client);
     let Some(ClientEvent::CallDone(_, Outcome::Complete(Payload::Task(task)))) =
         pair.to_client.next_event()
     else {
@@ -460,8 +463,8 @@ fn the_capabilities_of_the_client_are_encoded_for_the_revision() {
         assert!(pair.sent[0].contains(expected), "{}", pair.sent[0]);
     }
     let mut pair = opened(Revision::V2026_07_28);
-    let terms = CallOptions { capabilities: everything(), ..CallOptions::default() };
-    pair.call(CallRequest { options: terms, ..tool("t") });
+    let options = CallOptions { capabilities: everything(), ..CallOptions::default() };
+    pair.call(CallRequest { options, ..tool("t") });
     let expected = r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#;
     assert!(pair.sent[0].contains(expected), "{}", pair.sent[0]);
 }
@@ -475,8 +478,8 @@ fn chatter_on_a_calls_own_channel_is_no_answer_and_a_monster_is_one() {
     assert!(matches!(out.next_event(), Some(ClientEvent::Violation(_))));
     assert!(machine.is_open(call));
     let deep = "[".repeat(1000) + &"]".repeat(1000);
-    let monster = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"x":{deep}}}}}"#, call.0);
-    machine.receive(monster.as_bytes(), Some(call), Duration::ZERO, &mut out);
+    let huge = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"x":{deep}}}}}"#, call.0);
+    machine.receive(huge.as_bytes(), Some(call), Duration::ZERO, &mut out);
     assert!(matches!(out.next_event(), Some(ClientEvent::Violation(_))));
     assert!(matches!(out.next_event(), Some(ClientEvent::CallDone(_, Outcome::Fail(_)))));
 }

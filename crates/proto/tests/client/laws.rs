@@ -141,7 +141,7 @@ fn step() -> impl Strategy<Value = ClientStep> {
         1 => ".{0,40}".prop_map(|text| ClientStep::Hear(text, 0, false)),
         1 => place().prop_map(ClientStep::Cancel),
         1 => place().prop_map(ClientStep::Break),
-        2 => (place(), any::<bool>()).prop_map(|(place, willing)| ClientStep::Answer(place, willing)),
+        2 => (place(), any::<bool>()).prop_map(|(index, willing)| ClientStep::Answer(index, willing)),
         1 => (0_u64..200).prop_map(ClientStep::Wait),
         1 => Just(ClientStep::End),
     ]
@@ -179,8 +179,8 @@ impl ClientAudit {
         }
     }
 
-    fn call(&self, place: usize) -> CallKey {
-        self.calls.get(place).copied().unwrap_or(CallKey(place as u64))
+    fn call(&self, index: usize) -> CallKey {
+        self.calls.get(index).copied().unwrap_or(CallKey(index as u64))
     }
 
     fn began(&mut self, call: CallKey) {
@@ -197,7 +197,7 @@ impl ClientAudit {
             }
             ClientStep::Open => {}
             ClientStep::Ask(operation) => {
-                let terms = CallOptions {
+                let options = CallOptions {
                     capabilities: everything(),
                     log_level: Some(Level::Debug),
                     progress: true,
@@ -205,7 +205,7 @@ impl ClientAudit {
                     meta: Some(Raw::parse(r#"{"traceparent":"x","progressToken":1}"#).unwrap()),
                     ..CallOptions::default()
                 };
-                let request = CallRequest { operation: operation.clone(), options: terms };
+                let request = CallRequest { operation: operation.clone(), options };
                 let call = self.machine.request(&request, self.now, &mut self.out);
                 self.began(call);
             }
@@ -217,25 +217,25 @@ impl ClientAudit {
                 let call = self.machine.set_level(Level::Info, self.now, &mut self.out);
                 self.began(call);
             }
-            ClientStep::Hear(text, place, own) => self.hear(text, *place, *own),
-            ClientStep::Cancel(place) => {
-                let call = self.call(*place);
+            ClientStep::Hear(text, index, own) => self.hear(text, *index, *own),
+            ClientStep::Cancel(index) => {
+                let call = self.call(*index);
                 self.machine.cancel(call, "enough", &mut self.out);
                 if self.opening != Some(call) && self.owed.contains_key(&call) {
                     self.owed.insert(call, false);
                 }
             }
-            ClientStep::Break(place) => {
+            ClientStep::Break(index) => {
                 let fault = Fault::new(FaultKind::BackendUnavailable, "cut off");
-                self.machine.fail_call(self.call(*place), fault, &mut self.out);
+                self.machine.fail_call(self.call(*index), fault, &mut self.out);
             }
-            ClientStep::Answer(place, willing) => {
-                let Some(question) = self.questions.get(*place).copied() else { return };
-                let answer = match willing {
+            ClientStep::Answer(index, willing) => {
+                let Some(key) = self.questions.get(*index).copied() else { return };
+                let response = match willing {
                     true => Ok(Raw::parse(r#"{"action":"accept"}"#).unwrap()),
                     false => Err(InputRequestError::declined("no")),
                 };
-                self.machine.respond(question, answer, &mut self.out);
+                self.machine.respond(key, response, &mut self.out);
             }
             ClientStep::Wait(seconds) => {
                 self.now += Duration::from_secs(*seconds);
@@ -250,11 +250,11 @@ impl ClientAudit {
         self.account();
     }
 
-    fn hear(&mut self, text: &str, place: usize, own: bool) {
-        let call = self.call(place);
+    fn hear(&mut self, text: &str, index: usize, own: bool) {
+        let call = self.call(index);
         let text = text.replace('#', &call.0.to_string());
         let requests = match serde_json::from_str::<Value>(&text) {
-            Ok(Value::Array(all)) => all.iter().filter(|it| is_request(it)).count(),
+            Ok(Value::Array(all)) => all.iter().filter(|value| is_request(value)).count(),
             Ok(one) => usize::from(is_request(&one)),
             Err(_) => 0,
         };
@@ -264,16 +264,16 @@ impl ClientAudit {
 
     fn account(&mut self) {
         for frame in self.out.frames() {
-            let said: Value = serde_json::from_slice(frame.text).unwrap();
+            let message: Value = serde_json::from_slice(frame.text).unwrap();
             match frame.kind {
                 FrameKind::Request(call) => {
-                    assert_eq!(said["id"], call.0);
-                    assert!(said["method"].is_string());
+                    assert_eq!(message["id"], call.0);
+                    assert!(message["method"].is_string());
                 }
-                FrameKind::Notification { .. } => assert!(said.get("id").is_none()),
+                FrameKind::Notification { .. } => assert!(message.get("id").is_none()),
                 FrameKind::Response => {
                     self.responses += 1;
-                    assert_eq!(self.machine.rules().era, Era::Handshake, "{said}");
+                    assert_eq!(self.machine.rules().era, Era::Handshake, "{message}");
                 }
             }
         }
@@ -282,8 +282,8 @@ impl ClientAudit {
             "the server got more responses than it sent requests"
         );
         self.out.clear_frames();
-        while let Some(happening) = self.out.next_event() {
-            match happening {
+        while let Some(event) = self.out.next_event() {
+            match event {
                 ClientEvent::CallDone(call, _) => {
                     let owed = self.owed.insert(call, false);
                     assert_eq!(
@@ -292,9 +292,9 @@ impl ClientAudit {
                         "{call:?} got a second outcome, or one after its cancellation"
                     );
                 }
-                ClientEvent::InputRequested { key: question, .. } => self.questions.push(question),
-                ClientEvent::InputWithdrawn(question) => {
-                    self.questions.retain(|it| *it != question)
+                ClientEvent::InputRequested { key, .. } => self.questions.push(key),
+                ClientEvent::InputWithdrawn(key) => {
+                    self.questions.retain(|input_request_key| *input_request_key != key)
                 }
                 _ => {}
             }
@@ -356,13 +356,13 @@ proptest! {
     #[test]
     fn bytes_of_any_kind_do_no_harm(
         revision in select(&Revision::ALL[..]), bytes in vec(any::<u8>(), 0..200),
-        place in 0_usize..200, flip in any::<u8>(), said in select(SERVER_MESSAGES),
+        index in 0_usize..200, flip in any::<u8>(), text in select(SERVER_MESSAGES),
     ) {
         let mut watch = ClientAudit::new("spec", revision);
         watch.take(&ClientStep::Open);
         watch.machine.receive(&bytes, None, watch.now, &mut watch.out);
-        let mut bent = said.replace('#', "1").into_bytes();
-        if let Some(byte) = bent.get_mut(place) {
+        let mut bent = text.replace('#', "1").into_bytes();
+        if let Some(byte) = bent.get_mut(index) {
             *byte = flip;
         }
         watch.machine.receive(&bent, Some(CallKey(1)), watch.now, &mut watch.out);
@@ -410,7 +410,6 @@ fn more_calls_than_the_limit_are_refused_and_not_kept() {
     }
     assert_eq!(pair.client.in_flight(), 1000);
     pair.exchange();
-    let busy =
-        |happening: &&ClientEvent| matches!(happening, ClientEvent::CallDone(_, Outcome::Fail(_)));
+    let busy = |event: &&ClientEvent| matches!(event, ClientEvent::CallDone(_, Outcome::Fail(_)));
     assert_eq!(pair.events.iter().filter(busy).count(), 100);
 }

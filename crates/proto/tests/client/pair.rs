@@ -50,30 +50,30 @@ pub(crate) fn everything() -> Arc<ClientCapabilities> {
 }
 
 /// A client machine of this dialect.
-pub(crate) fn client(dialect: &str, opening: OpenMode) -> client::Machine {
+pub(crate) fn client(dialect: &str, mode: OpenMode) -> client::Machine {
     let profile = client::Profile {
         dialect: builtin(dialect).unwrap(),
         identity: Raw::parse(r#"{"name":"tester","version":"1"}"#).unwrap(),
         limits: client::ClientLimits::default(),
     };
-    client::Machine::new(profile.into(), opening)
+    client::Machine::new(profile.into(), mode)
 }
 
 impl MachinePair {
     /// A client and a server of this dialect, with an open session.
-    pub(crate) fn open(dialect: &str, opening: OpenMode, endpoint: TestEndpoint) -> Self {
-        let mut pair = Self::new(dialect, opening, Some(endpoint));
+    pub(crate) fn open(dialect: &str, mode: OpenMode, endpoint: TestEndpoint) -> Self {
+        let mut pair = Self::new(dialect, mode, Some(endpoint));
         pair.client.open(pair.now, &mut pair.to_client);
         pair.exchange();
         pair
     }
 
     /// A client and a server that have exchanged nothing; without an endpoint, calls wait for the test.
-    pub(crate) fn new(dialect: &str, opening: OpenMode, endpoint: Option<TestEndpoint>) -> Self {
+    pub(crate) fn new(dialect: &str, mode: OpenMode, endpoint: Option<TestEndpoint>) -> Self {
         let limits = server::ServerLimits::default();
         let profile = server::Profile::new(builtin(dialect).unwrap(), limits);
         Self {
-            client: client(dialect, opening),
+            client: client(dialect, mode),
             server: server::Machine::new(profile.into()),
             to_client: client::Outbox::default(),
             to_server: server::Outbox::default(),
@@ -127,8 +127,8 @@ impl MachinePair {
             for text in &heard {
                 self.client.receive(text, None, self.now, &mut self.to_client);
             }
-            while let Some(happening) = self.to_client.next_event() {
-                self.events.push(happening);
+            while let Some(event) = self.to_client.next_event() {
+                self.events.push(event);
             }
             if said.is_empty() && heard.is_empty() {
                 return;
@@ -151,7 +151,7 @@ impl MachinePair {
 
     /// The outcome of a call, which must be unique.
     pub(crate) fn outcome(&self, key: client::CallKey) -> Option<&Outcome> {
-        let mut outcomes = self.events.iter().filter_map(|happening| match happening {
+        let mut outcomes = self.events.iter().filter_map(|event| match event {
             ClientEvent::CallDone(call, outcome) if *call == key => Some(outcome),
             _ => None,
         });

@@ -101,9 +101,9 @@ fn extra_members_are_relayed_verbatim() {
         request.options.meta = Some(Raw::parse(meta).unwrap());
         pair.call(request);
         let call = pair.started.pop().unwrap();
-        let beyond = call.caller.extra.as_deref().unwrap();
-        assert_eq!(beyond.params.as_ref().unwrap().as_str(), params, "{revision:?}");
-        assert_eq!(beyond.meta.as_ref().unwrap().as_str(), meta, "{revision:?}");
+        let extra = call.caller.extra.as_deref().unwrap();
+        assert_eq!(extra.params.as_ref().unwrap().as_str(), params, "{revision:?}");
+        assert_eq!(extra.meta.as_ref().unwrap().as_str(), meta, "{revision:?}");
         pair.call(tool("t"));
         assert_eq!(pair.started.pop().unwrap().caller.extra, None);
     }

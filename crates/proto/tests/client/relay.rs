@@ -34,11 +34,11 @@ fn outcome_of(dialect: &str, revision: Revision, request: CallRequest, answer: &
         assert!(matches!(out.next_event(), Some(ClientEvent::Opened(_))));
     }
     let call = machine.request(&request, Duration::ZERO, &mut out);
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#, call.0);
-    machine.receive(answer.as_bytes(), None, Duration::ZERO, &mut out);
+    let response = format!(r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#, call.0);
+    machine.receive(response.as_bytes(), None, Duration::ZERO, &mut out);
     match out.next_event() {
         Some(ClientEvent::CallDone(done, outcome)) if done == call => outcome,
-        other => panic!("{answer}: {other:?}"),
+        other => panic!("{response}: {other:?}"),
     }
 }
 
@@ -137,18 +137,18 @@ fn blocks_of_unknown_kinds_are_lowered_and_others_stay() {
 fn a_tool_failure_is_an_error_for_dialects_without_tool_errors() {
     let result = r#""result":{"content":[{"type":"text","text":"no"},{"type":"text","text":"go"}],"isError":true}"#;
     let outcome = outcome_of("spec", Revision::V2025_11_25, tool("t"), result);
-    let told = response_for("bb-mcp-server", Revision::V2024_11_05, tool("t"), outcome);
-    assert_eq!(told["error"]["code"], -32001);
-    assert_eq!(told["error"]["data"]["error"], "no\ngo");
+    let message = response_for("bb-mcp-server", Revision::V2024_11_05, tool("t"), outcome);
+    assert_eq!(message["error"]["code"], -32001);
+    assert_eq!(message["error"]["data"]["error"], "no\ngo");
 }
 
 #[test]
 fn an_error_of_a_dialect_is_a_result_for_clients_with_tool_errors() {
     let error = r#""error":{"code":-32001,"message":"Tool execution failed","data":{"tool":"t","error":"no disk"}}"#;
     let outcome = outcome_of("bb-mcp-server", Revision::V2024_11_05, tool("t"), error);
-    let told = response_for("spec", Revision::V2026_07_28, tool("t"), outcome);
-    assert_eq!(told["result"]["isError"], true);
-    assert_eq!(told["result"]["content"][0]["text"], "no disk");
+    let message = response_for("spec", Revision::V2026_07_28, tool("t"), outcome);
+    assert_eq!(message["result"]["isError"], true);
+    assert_eq!(message["result"]["content"][0]["text"], "no disk");
 }
 
 #[test]
@@ -182,10 +182,10 @@ fn an_error_with_url_elicitations_is_an_input_request() {
     let error = r#""error":{"code":-32042,"message":"visit","data":{"elicitations":[
         {"mode":"url","message":"Log in","url":"https://a.example","elicitationId":"e1"}]}}"#;
     let outcome = outcome_of("spec", Revision::V2025_11_25, tool("t"), error);
-    let Outcome::InputRequired { requests: asks, request_state: None } = outcome else {
+    let Outcome::InputRequired { requests: input_requests, request_state: None } = outcome else {
         panic!("{outcome:?}")
     };
-    assert_eq!(asks.len(), 1);
+    assert_eq!(input_requests.len(), 1);
     let elsewhere = outcome_of("spec", Revision::V2025_06_18, tool("t"), error);
     assert!(matches!(elsewhere, Outcome::Fail(_)));
 }
@@ -210,9 +210,9 @@ fn the_server_behind_keeps_its_name_and_one_without_gets_ours() {
         pair.call(tool("t"));
         let started = pair.started.remove(0).key;
         pair.server.finish(started, outcome, pair.now, &mut pair.to_server);
-        let said: Value = serde_json::from_slice(&pair.to_server.take_bytes()).unwrap();
-        let told = &said["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
-        assert_eq!(told, name);
+        let message: Value = serde_json::from_slice(&pair.to_server.take_bytes()).unwrap();
+        let text = &message["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
+        assert_eq!(text, name);
     }
 }
 
@@ -234,8 +234,8 @@ proptest! {
             r#"{{{space}{kind}"x-{name}"{space}:{odd},"content":[{{"type":"text","text":"\u0062"}}]{space}}}"#
         );
         let outcome = outcome_of("spec", revision, tool("t"), &format!(r#""result":{result}"#));
-        let said = raw_response_for("spec", revision, tool("t"), outcome);
-        assert!(said.ends_with(&format!("\"result\":{result}}}\n")), "{said}\n{result}");
+        let text = raw_response_for("spec", revision, tool("t"), outcome);
+        assert!(text.ends_with(&format!("\"result\":{result}}}\n")), "{text}\n{result}");
     }
 }
 
@@ -293,9 +293,9 @@ fn a_payload_is_relayed_completely_in_every_pair_of_revisions() {
             let result = format!(r#""result":{{{kind}"content":{text},"isError":false}}"#);
             let outcome = outcome_of("spec", source, tool("t"), &result);
             assert!(matches!(outcome, Outcome::Complete(Payload::Relayed(_))));
-            let said = raw_response_for("spec", target, tool("t"), outcome);
-            assert!(said.contains(text) && said.contains(r#""isError":false"#), "{said}");
-            assert_eq!(said.contains("resultType"), target.rules().result_type, "{said}");
+            let output = raw_response_for("spec", target, tool("t"), outcome);
+            assert!(output.contains(text) && output.contains(r#""isError":false"#), "{output}");
+            assert_eq!(output.contains("resultType"), target.rules().result_type, "{output}");
         }
     }
 }

@@ -11,14 +11,14 @@ use super::pair::{MachinePair, opening};
 use super::plain::{endpoint, tool};
 
 /// A call at a server of this revision that sends a sampling request with these params.
-fn asking(opening: OpenMode, params: &Value) -> (MachinePair, CallKey) {
-    let mut pair = MachinePair::open("spec", opening, endpoint);
+fn asking(mode: OpenMode, params: &Value) -> (MachinePair, CallKey) {
+    let mut pair = MachinePair::open("spec", mode, endpoint);
     pair.events.clear();
     pair.hold();
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    let question = InputRequest::Sample { params: Raw::from_value(params) };
-    pair.server.request_input(started, &question, pair.now, &mut pair.to_server).unwrap();
+    let input_request = InputRequest::Sample { params: Raw::from_value(params) };
+    pair.server.request_input(started, &input_request, pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
     (pair, call)
 }
@@ -68,17 +68,16 @@ fn a_model_answers_with_one_block_where_there_is_only_one() {
     for (revision, content, expected) in rows {
         let params = json!({"messages": [], "maxTokens": 9});
         let (mut pair, _) = asking(opening(revision), &params);
-        let Some(ClientEvent::InputRequested { key: question, .. }) = pair.events.pop() else {
-            panic!()
-        };
-        let answer = json!({"role": "assistant", "content": content, "model": "m"});
-        pair.client.respond(question, Ok(Raw::from_value(&answer)), &mut pair.to_client);
+        let Some(ClientEvent::InputRequested { key, .. }) = pair.events.pop() else { panic!() };
+        let response = json!({"role": "assistant", "content": content, "model": "m"});
+        pair.client.respond(key, Ok(Raw::from_value(&response)), &mut pair.to_client);
         pair.carry();
         let Some(server::Action::InputResponse(_, received)) = pair.to_server.next_action() else {
             panic!("{revision:?}: {content}")
         };
-        let received = received.ok().map(|it| serde_json::from_str::<Value>(it.as_str()).unwrap());
-        assert_eq!(received.map(|mut it| it["content"].take()), expected, "{revision:?}");
+        let received =
+            received.ok().map(|value| serde_json::from_str::<Value>(value.as_str()).unwrap());
+        assert_eq!(received.map(|mut value| value["content"].take()), expected, "{revision:?}");
     }
 }
 
@@ -90,19 +89,16 @@ fn tools_are_offered_only_to_a_model_whose_client_supports_them() {
         (Revision::V2025_11_25, r#"{"sampling":{}}"#, false),
         (Revision::V2025_06_18, r#"{"sampling":{"tools":{}}}"#, false),
     ];
-    for (revision, said, is_asked) in rows {
-        let capabilities = ClientCapabilities::read(Object::new(said).unwrap()).into();
-        let opening = OpenMode::Handshake { proposed_rules: revision.rules(), capabilities };
-        let (pair, call) = asking(opening, &tools);
-        let happened = pair.events.last();
+    for (revision, text, is_asked) in rows {
+        let capabilities = ClientCapabilities::read(Object::new(text).unwrap()).into();
+        let mode = OpenMode::Handshake { proposed_rules: revision.rules(), capabilities };
+        let (pair, call) = asking(mode, &tools);
+        let event = pair.events.last();
         match is_asked {
-            true => assert!(
-                matches!(happened, Some(ClientEvent::InputRequested { .. })),
-                "{happened:?}"
-            ),
+            true => assert!(matches!(event, Some(ClientEvent::InputRequested { .. })), "{event:?}"),
             false => assert!(
-                matches!(happened, Some(ClientEvent::InputNotOffered { call: Some(by), .. }) if *by == call),
-                "{revision:?} {said}: {happened:?}"
+                matches!(event, Some(ClientEvent::InputNotOffered { call: Some(by), .. }) if *by == call),
+                "{revision:?} {text}: {event:?}"
             ),
         }
     }

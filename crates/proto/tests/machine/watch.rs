@@ -97,28 +97,31 @@ impl MachineAudit {
     pub(crate) fn take(&mut self, step: &MachineStep) {
         self.last = StepOutput::default();
         self.last = match step {
-            MachineStep::Say(said) => self.say(said),
+            MachineStep::Say(message) => self.say(message),
             MachineStep::Finish(call, outcome) => self.finish(*call, outcome),
             MachineStep::Event(call, event) => {
                 let Some(call) = self.known(*call) else { return };
                 let (key, running) = (call.key, call.running);
                 self.machine.send_event(key, event, self.now, &mut self.out);
-                let heard = self.hear();
-                assert!(heard.answers.is_empty() && heard.notifications <= usize::from(running));
-                heard
+                let output = self.hear();
+                assert!(output.answers.is_empty() && output.notifications <= usize::from(running));
+                output
             }
-            MachineStep::Ask(call, question) => {
+            MachineStep::Ask(call, input_request) => {
                 let Some(call) = self.known(*call) else { return };
                 let (key, running) = (call.key, call.running);
                 // A call of the stateless era requests input by its outcome.
                 if !call.asks_inline {
                     return;
                 }
-                let ask = self.machine.request_input(key, question, self.now, &mut self.out);
+                let ask = self.machine.request_input(key, input_request, self.now, &mut self.out);
                 assert_eq!(ask.is_some(), running, "only a running call may request input");
-                let heard = self.hear();
-                assert_eq!((heard.requests.len(), heard.answers.len()), (usize::from(running), 0));
-                heard
+                let output = self.hear();
+                assert_eq!(
+                    (output.requests.len(), output.answers.len()),
+                    (usize::from(running), 0)
+                );
+                output
             }
             MachineStep::Wait(by) => {
                 self.now += *by;
@@ -129,15 +132,15 @@ impl MachineAudit {
             }
             MachineStep::EndOfInput => {
                 self.machine.handle_end_of_stream(self.now, &mut self.out);
-                let heard = self.hear();
-                assert!(heard.answers.is_empty() && heard.requests.is_empty());
-                heard
+                let output = self.hear();
+                assert!(output.answers.is_empty() && output.requests.is_empty());
+                output
             }
             MachineStep::Announce(change) => {
                 self.machine.announce(change, &mut self.out);
-                let heard = self.hear();
-                assert!(heard.answers.is_empty() && heard.requests.is_empty());
-                heard
+                let output = self.hear();
+                assert!(output.answers.is_empty() && output.requests.is_empty());
+                output
             }
         };
         let running = self.calls.iter().filter(|call| call.running).count();
@@ -147,8 +150,8 @@ impl MachineAudit {
     /// Performs one step after the end: there must be no output.
     pub(crate) fn take_after_the_end(&mut self, step: &MachineStep) {
         match step {
-            MachineStep::Say(said) => {
-                self.machine.receive(&said.text(), self.now, &mut self.out);
+            MachineStep::Say(message) => {
+                self.machine.receive(&message.text(), self.now, &mut self.out);
                 self.machine.reject_overlong(&mut self.out);
                 self.last = self.hear();
             }
@@ -186,68 +189,70 @@ impl MachineAudit {
         assert_eq!(unanswered, self.forgiven, "a request got no response: {:?}", self.owed);
     }
 
-    fn known(&mut self, at: usize) -> Option<&mut StartedCall> {
+    fn known(&mut self, offset: usize) -> Option<&mut StartedCall> {
         let count = self.calls.len();
-        self.calls.get_mut(at.checked_rem(count)?)
+        self.calls.get_mut(offset.checked_rem(count)?)
     }
 
-    fn say(&mut self, said: &ClientLine) -> StepOutput {
-        let taken = said.id().is_some_and(|id| self.is_taken(id));
-        self.machine.receive(&said.text(), self.now, &mut self.out);
+    fn say(&mut self, message: &ClientLine) -> StepOutput {
+        let taken = message.id().is_some_and(|id| self.is_taken(id));
+        self.machine.receive(&message.text(), self.now, &mut self.out);
         let earlier = self.calls.len();
-        let heard = self.hear();
-        assert!(!taken || heard.started == 0, "two calls have one id");
+        let output = self.hear();
+        assert!(!taken || output.started == 0, "two calls have one id");
         for call in &mut self.calls[earlier..] {
-            call.batched = matches!(said, ClientLine::Batch(_));
-            call.id = said.id();
+            call.batched = matches!(message, ClientLine::Batch(_));
+            call.id = message.id();
             call.is_initialize =
-                matches!(said, ClientLine::Request { method, .. } if method == "initialize");
+                matches!(message, ClientLine::Request { method, .. } if method == "initialize");
         }
-        assert!(!heard.broke_handshake, "a client must not cancel the handshake");
-        self.forgive(heard.cancelled);
-        match said {
-            ClientLine::Batch(elements) if heard.batches > 0 || !heard.answers.contains(&None) => {
+        assert!(!output.broke_handshake, "a client must not cancel the handshake");
+        self.forgive(output.cancelled);
+        match message {
+            ClientLine::Batch(elements)
+                if output.batches > 0 || !output.answers.contains(&None) =>
+            {
                 elements.iter().for_each(|element| self.account_for(element));
             }
             // The batch is rejected as a whole.
-            ClientLine::Batch(_) => assert_eq!((heard.answers.len(), heard.started), (1, 0)),
-            single => self.check_single(single, &heard),
+            ClientLine::Batch(_) => assert_eq!((output.answers.len(), output.started), (1, 0)),
+            single => self.check_single(single, &output),
         }
-        heard
+        output
     }
 
-    fn check_single(&mut self, said: &ClientLine, heard: &StepOutput) {
-        self.account_for(said);
-        let answers = heard.answers.len();
-        match said {
+    fn check_single(&mut self, message: &ClientLine, output: &StepOutput) {
+        self.account_for(message);
+        let answers = output.answers.len();
+        match message {
             ClientLine::Request { id, .. } if self.dialect.parse_id(id).is_ok() => {
                 assert_eq!(
-                    answers + heard.started,
+                    answers + output.started,
                     1,
                     "a request gets a response or starts a call"
                 );
-                assert!(heard.answers.iter().all(|answer| answer.as_deref() == Some(*id)));
+                assert!(output.answers.iter().all(|answer| answer.as_deref() == Some(*id)));
             }
             ClientLine::Notification { .. } | ClientLine::Cancel(_)
                 if self.dialect.missing_id == MissingIdPolicy::Refuse =>
             {
-                assert_eq!(heard.answers, [None]);
+                assert_eq!(output.answers, [None]);
             }
             // The cancelled request may have been the last one that a batch waited for.
             ClientLine::Cancel(_) => {
-                assert!(heard.started == 0 && (answers == 0 || heard.batches == 1))
+                assert!(output.started == 0 && (answers == 0 || output.batches == 1))
             }
             ClientLine::Notification { .. } | ClientLine::Answer { .. } => {
-                assert_eq!(answers + heard.started, 0)
+                assert_eq!(answers + output.started, 0)
             }
-            _ => assert!((answers <= 1 || heard.batches == 1) && heard.started == 0),
+            _ => assert!((answers <= 1 || output.batches == 1) && output.started == 0),
         }
     }
 
     /// Counts the expected responses of a line: one for a valid request, and none for a subscription that is cancelled,
     /// alone or in an array.
-    fn account_for(&mut self, said: &ClientLine) {
-        match said {
+    fn account_for(&mut self, message: &ClientLine) {
+        match message {
             ClientLine::Request { id, .. } if self.dialect.parse_id(id).is_ok() => {
                 *self.owed.entry((*id).to_owned()).or_default() += 1;
             }
@@ -280,8 +285,8 @@ impl MachineAudit {
         }
     }
 
-    fn finish(&mut self, at: usize, outcome: &Outcome) -> StepOutput {
-        let Some(call) = self.known(at) else { return StepOutput::default() };
+    fn finish(&mut self, offset: usize, outcome: &Outcome) -> StepOutput {
+        let Some(call) = self.known(offset) else { return StepOutput::default() };
         let (key, was_running, batched) = (call.key, call.running, call.batched);
         let id = call.id.map(str::to_owned);
         call.running = false;
@@ -297,44 +302,44 @@ impl MachineAudit {
         let listens = matches!(outcome, Outcome::Complete(Payload::Listening(_))) && call.is_listen;
         call.listening |= was_running && listens;
         self.machine.finish(key, outcome.clone(), self.now, &mut self.out);
-        let heard = self.hear();
+        let output = self.hear();
         match (was_running, listens, batched) {
             (false, ..) => {
-                assert!(heard.is_nothing(), "a call that is over is answered: {heard:?}")
+                assert!(output.is_nothing(), "a call that is over is answered: {output:?}")
             }
-            (true, true, _) => assert_eq!((heard.answers.len(), heard.notifications), (0, 1)),
-            (true, false, true) => assert!(heard.batches <= 1),
-            (true, false, false) => assert_eq!(heard.answers, [id]),
+            (true, true, _) => assert_eq!((output.answers.len(), output.notifications), (0, 1)),
+            (true, false, true) => assert!(output.batches <= 1),
+            (true, false, false) => assert_eq!(output.answers, [id]),
         }
-        heard
+        output
     }
 
     /// Reads all frames and actions, and updates the counts.
     fn hear(&mut self) -> StepOutput {
-        let mut heard = StepOutput::default();
+        let mut output = StepOutput::default();
         let bytes = self.out.take_bytes();
         if let Some((last, lines)) = bytes.split_last() {
             assert_eq!(*last, b'\n');
-            lines.split(|byte| *byte == b'\n').for_each(|line| self.hear_frame(line, &mut heard));
+            lines.split(|byte| *byte == b'\n').for_each(|line| self.hear_frame(line, &mut output));
         }
         while let Some(action) = self.out.next_action() {
-            self.hear_action(action, &mut heard);
+            self.hear_action(action, &mut output);
         }
-        heard
+        output
     }
 
-    fn hear_action(&mut self, action: Action, heard: &mut StepOutput) {
+    fn hear_action(&mut self, action: Action, output: &mut StepOutput) {
         match action {
             Action::Start(call) => {
-                heard.started += 1;
+                output.started += 1;
                 self.calls.push(StartedCall::of(&call));
             }
             Action::Cancel(key, _) => {
-                heard.cancelled += 1;
+                output.cancelled += 1;
                 let call = self.calls.iter_mut().find(|call| call.key == key);
                 let call = call.expect("a known call");
                 assert!(call.running, "a finished call is cancelled");
-                heard.broke_handshake |= call.is_initialize;
+                output.broke_handshake |= call.is_initialize;
                 call.running = false;
             }
             Action::InputResponse(..)
@@ -344,31 +349,31 @@ impl MachineAudit {
         }
     }
 
-    fn hear_frame(&mut self, frame: &[u8], heard: &mut StepOutput) {
+    fn hear_frame(&mut self, frame: &[u8], output: &mut StepOutput) {
         assert!(!frame.contains(&b'\r'));
         let text = std::str::from_utf8(frame).expect("UTF-8");
         match serde_json::from_str::<Vec<&RawValue>>(text) {
             Ok(elements) => {
                 assert!(!elements.is_empty(), "an empty batch");
-                heard.batches += 1;
-                elements.iter().for_each(|element| self.hear_message(element.get(), heard));
+                output.batches += 1;
+                elements.iter().for_each(|element| self.hear_message(element.get(), output));
             }
-            Err(_) => self.hear_message(text, heard),
+            Err(_) => self.hear_message(text, output),
         }
     }
 
-    fn hear_message(&mut self, text: &str, heard: &mut StepOutput) {
+    fn hear_message(&mut self, text: &str, output: &mut StepOutput) {
         let message: Value = serde_json::from_str(text).expect("valid JSON");
         assert_eq!(message["jsonrpc"], "2.0");
         let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap();
         let id = members.get("id").map(|id| id.get()).filter(|id| *id != "null").map(str::to_owned);
         if message["method"].is_string() {
             match id {
-                None => heard.notifications += 1,
+                None => output.notifications += 1,
                 Some(id) => {
                     assert!(!self.asked.contains(&id), "two input requests have the id {id}");
                     self.asked.push(id.clone());
-                    heard.requests.push(id);
+                    output.requests.push(id);
                 }
             }
             return;
@@ -383,7 +388,7 @@ impl MachineAudit {
                 None => _ = self.owed.insert(id.clone(), -1),
             }
         }
-        heard.answers.push(id);
+        output.answers.push(id);
     }
 }
 

@@ -269,8 +269,8 @@ fn every_refusal_names_the_setting_that_would_allow_it() {
         OriginUnreadable,
         OriginUnknown,
     ] {
-        let said = alloc::format!("{refusal}");
-        assert!(said.contains(';') || said.contains("such as"), "{said}");
+        let text = alloc::format!("{refusal}");
+        assert!(text.contains(';') || text.contains("such as"), "{text}");
     }
 }
 

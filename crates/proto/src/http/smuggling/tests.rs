@@ -13,9 +13,9 @@ const LONGEST_HEAD: usize = 32 * 1024;
 
 /// The result of the guard, and whether it is between two requests afterwards.
 fn seen(bytes: &[u8]) -> Result<bool, SmugglingErrorKind> {
-    let mut screen = SmugglingGuard::new(LONGEST_HEAD);
-    screen.check(bytes).map_err(|refused| refused.kind)?;
-    Ok(screen.state == RequestState::BetweenRequests)
+    let mut guard = SmugglingGuard::new(LONGEST_HEAD);
+    guard.check(bytes).map_err(|refused| refused.kind)?;
+    Ok(guard.state == RequestState::BetweenRequests)
 }
 
 fn head(headers: &str) -> String {
@@ -64,8 +64,8 @@ fn a_message_that_two_parsers_could_read_differently_is_refused() {
         ("X: y\r\n continued\r\n", SmugglingErrorKind::ContinuedHeader),
         ("X: y\r\n\tcontinued\r\n", SmugglingErrorKind::ContinuedHeader),
     ];
-    for (headers, flaw) in cases {
-        assert_eq!(seen(head(headers).as_bytes()), Err(flaw), "{headers:?}");
+    for (headers, kind) in cases {
+        assert_eq!(seen(head(headers).as_bytes()), Err(kind), "{headers:?}");
     }
     assert_eq!(seen(b"POST / HTTP/1.1\nHost: x\r\n\r\n"), Err(SmugglingErrorKind::BareLineFeed));
     let padded = format!("Content-Length: {}12\r\n", " ".repeat(MAX_LINE));
@@ -75,7 +75,7 @@ fn a_message_that_two_parsers_could_read_differently_is_refused() {
 #[test]
 fn a_chunk_has_a_size_and_an_end() {
     let chunked = head("Transfer-Encoding: chunked\r\n");
-    for (body, flaw) in [
+    for (body, kind) in [
         ("\r\n", SmugglingErrorKind::Chunk),
         ("x\r\n", SmugglingErrorKind::Chunk),
         ("-1\r\n", SmugglingErrorKind::Chunk),
@@ -87,7 +87,7 @@ fn a_chunk_has_a_size_and_an_end() {
         ("3;x\nabc\r\n", SmugglingErrorKind::BareLineFeed),
         ("0\r\nX: y\n\r\n", SmugglingErrorKind::BareLineFeed),
     ] {
-        assert_eq!(seen(format!("{chunked}{body}").as_bytes()), Err(flaw), "{body:?}");
+        assert_eq!(seen(format!("{chunked}{body}").as_bytes()), Err(kind), "{body:?}");
     }
 }
 
@@ -109,18 +109,18 @@ fn the_other_protocol_passes_as_it_is() {
 
 #[test]
 fn a_head_is_distinguished_from_a_body() {
-    let mut screen = SmugglingGuard::new(LONGEST_HEAD);
-    assert!(!screen.is_inside_head());
-    screen.check(b"\r\n").unwrap();
-    assert!(!screen.is_inside_head());
-    screen.check(b"G").unwrap();
-    assert!(screen.is_inside_head());
-    screen.check(b"ET / HTTP/1.1\r\nContent-Length: 1\r").unwrap();
-    assert!(screen.is_inside_head());
-    screen.check(b"\n\r\n").unwrap();
-    assert!(!screen.is_inside_head());
-    screen.check(b"x").unwrap();
-    assert!(!screen.is_inside_head());
+    let mut guard = SmugglingGuard::new(LONGEST_HEAD);
+    assert!(!guard.is_inside_head());
+    guard.check(b"\r\n").unwrap();
+    assert!(!guard.is_inside_head());
+    guard.check(b"G").unwrap();
+    assert!(guard.is_inside_head());
+    guard.check(b"ET / HTTP/1.1\r\nContent-Length: 1\r").unwrap();
+    assert!(guard.is_inside_head());
+    guard.check(b"\n\r\n").unwrap();
+    assert!(!guard.is_inside_head());
+    guard.check(b"x").unwrap();
+    assert!(!guard.is_inside_head());
 }
 
 /// Relevant lines, and parts of them.
@@ -151,20 +151,20 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     /// The division into chunks does not change the result.
     #[test]
-    fn any_cutting_of_the_bytes_gives_the_same_verdict(bytes in pieces(), cuts in proptest::collection::vec(1..9_usize, 1..40)) {
+    fn any_cutting_of_the_bytes_gives_the_same_verdict(bytes in pieces(), splits in proptest::collection::vec(1..9_usize, 1..40)) {
         let whole = seen(&bytes);
-        let mut screen = SmugglingGuard::new(LONGEST_HEAD);
+        let mut guard = SmugglingGuard::new(LONGEST_HEAD);
         let mut rest = &bytes[..];
         let mut parts = Ok(());
-        for cut in cuts.iter().cycle() {
+        for cut in splits.iter().cycle() {
             if rest.is_empty() || parts.is_err() {
                 break;
             }
             let (part, tail) = rest.split_at((*cut).min(rest.len()));
-            parts = screen.check(part).map_err(|refused| refused.kind);
+            parts = guard.check(part).map_err(|refused| refused.kind);
             rest = tail;
         }
-        prop_assert_eq!(parts.map(|()| screen.state == RequestState::BetweenRequests), whole);
+        prop_assert_eq!(parts.map(|()| guard.state == RequestState::BetweenRequests), whole);
     }
 
     #[test]
@@ -174,11 +174,11 @@ proptest! {
 }
 
 /// The number of accepted bytes, in chunks of this size, and the error of the rest.
-fn passed(bytes: &[u8], longest: usize, step: usize) -> (usize, Option<SmugglingErrorKind>) {
-    let mut screen = SmugglingGuard::new(longest);
+fn passed(bytes: &[u8], max_length: usize, step: usize) -> (usize, Option<SmugglingErrorKind>) {
+    let mut guard = SmugglingGuard::new(max_length);
     let mut passed = 0;
     for piece in bytes.chunks(step) {
-        match screen.check(piece) {
+        match guard.check(piece) {
             Ok(()) => passed += piece.len(),
             Err(refused) => return (passed + refused.at, Some(refused.kind)),
         }
@@ -193,17 +193,24 @@ fn a_head_may_be_as_long_as_its_limit_in_every_split() {
     let request_line = text.find("\r\n").unwrap();
     for step in 1..all.len() {
         assert_eq!(passed(all.as_bytes(), text.len(), step), (all.len(), None), "{step}");
-        for longest in 1..text.len() {
-            let (at, flaw) = passed(all.as_bytes(), longest, step);
-            let is_first = longest < request_line + 2;
+        for max_length in 1..text.len() {
+            let (offset, kind) = passed(all.as_bytes(), max_length, step);
+            let is_first = max_length < request_line + 2;
             let expected = if is_first {
                 SmugglingErrorKind::LongRequestLine
             } else {
                 SmugglingErrorKind::LongHead
             };
-            assert_eq!(flaw, Some(expected), "{longest} {step}");
-            assert!(at <= longest && at + 1 >= longest, "{longest} {step} {at}");
-            assert_ne!(text.as_bytes()[at - usize::from(at > 0)], b'\r', "{longest} {step}");
+            assert_eq!(kind, Some(expected), "{max_length} {step}");
+            assert!(
+                offset <= max_length && offset + 1 >= max_length,
+                "{max_length} {step} {offset}"
+            );
+            assert_ne!(
+                text.as_bytes()[offset - usize::from(offset > 0)],
+                b'\r',
+                "{max_length} {step}"
+            );
         }
     }
 }

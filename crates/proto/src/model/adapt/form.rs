@@ -47,13 +47,15 @@ pub fn lower_form(schema: &Raw) -> LoweredForm {
 
 impl LoweredForm {
     /// Converts the client's response to a response to the original form.
-    pub fn raise_response(&self, answer: &Raw) -> Raw {
-        let Ok(mut value) = answer.decode::<Value>() else { return answer.clone() };
-        let Some(Value::Object(content)) = value.get_mut("content") else { return answer.clone() };
+    pub fn raise_response(&self, response: &Raw) -> Raw {
+        let Ok(mut value) = response.decode::<Value>() else { return response.clone() };
+        let Some(Value::Object(content)) = value.get_mut("content") else {
+            return response.clone();
+        };
         for (name, options) in &self.choices {
             let mut chosen = Vec::new();
-            for (place, option) in options.iter().enumerate() {
-                if content.remove(&option_field_name(name, place)) == Some(Value::Bool(true)) {
+            for (index, option) in options.iter().enumerate() {
+                if content.remove(&option_field_name(name, index)) == Some(Value::Bool(true)) {
                     chosen.push(option.clone());
                 }
             }
@@ -87,7 +89,7 @@ fn spread_choice(
     into: &mut Map<String, Value>,
 ) {
     let about = ["description", "title"].iter().find_map(|key| property.get(*key)?.as_str());
-    for (place, (value, title)) in options.iter().enumerate() {
+    for (index, (value, title)) in options.iter().enumerate() {
         let mut lowered = json!({"type": "boolean", "title": title});
         if let Some(about) = about {
             lowered["description"] = json!(format!("{about}: {title}"));
@@ -96,12 +98,12 @@ fn spread_choice(
         if preset.is_some_and(|preset| preset.contains(value)) {
             lowered["default"] = json!(true);
         }
-        into.insert(option_field_name(name, place), lowered);
+        into.insert(option_field_name(name, index), lowered);
     }
 }
 
-fn option_field_name(name: &str, place: usize) -> String {
-    format!("{name}__{place}")
+fn option_field_name(name: &str, index: usize) -> String {
+    format!("{name}__{index}")
 }
 
 fn lower_property(mut property: Value) -> Value {
@@ -143,8 +145,9 @@ mod tests {
         let schema: Value = form.schema.decode().unwrap();
         assert_eq!(schema["properties"]["m__1"]["default"], true);
         assert_eq!(schema["required"], json!([]));
-        let answer = json!({"action": "accept", "content": {"m__0": false, "m__1": true, "x": 1}});
-        let raised: Value = form.raise_response(&Raw::from_value(&answer)).decode().unwrap();
+        let response =
+            json!({"action": "accept", "content": {"m__0": false, "m__1": true, "x": 1}});
+        let raised: Value = form.raise_response(&Raw::from_value(&response)).decode().unwrap();
         assert_eq!(raised["content"], json!({"m": ["b"], "x": 1}));
     }
 

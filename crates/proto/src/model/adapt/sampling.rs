@@ -48,8 +48,8 @@ pub fn sampling_uses_tools(params: Object<'_>) -> bool {
 pub fn lower_sampling_result(result: &Raw) -> Option<Raw> {
     let object = result.as_object()?;
     let Some(blocks) = blocks(object) else {
-        let is_sayable = !object.get("content").is_some_and(is_tool_block);
-        return is_sayable.then(|| result.clone());
+        let is_supported = !object.get("content").is_some_and(is_tool_block);
+        return is_supported.then(|| result.clone());
     };
     let block = match blocks[..] {
         [block] if !is_tool_block(block) => String::from(block),
@@ -142,9 +142,10 @@ mod tests {
         let two = alloc::format!("[{TEXT},{TEXT}]");
         assert_eq!(sampled(&two).as_deref(), Some(r#"{"type":"text","text":"a\na"}"#));
         assert_eq!(sampled("[]").as_deref(), Some(r#"{"type":"text","text":""}"#));
-        for unsayable in [alloc::format!("[{TEXT},{IMAGE}]"), alloc::format!("[{USE}]"), USE.into()]
+        for unsupported in
+            [alloc::format!("[{TEXT},{IMAGE}]"), alloc::format!("[{USE}]"), USE.into()]
         {
-            assert_eq!(sampled(&unsayable), None, "{unsayable}");
+            assert_eq!(sampled(&unsupported), None, "{unsupported}");
         }
     }
 

@@ -112,7 +112,7 @@ fn write_property(out: &mut Vec<u8>, property: &str, change: SchemaChange) -> (b
         return (lowered != property, false);
     };
     match object.get("required") {
-        Some(said @ ("true" | "false")) => {
+        Some(text @ ("true" | "false")) => {
             let mut bare = Vec::from(b"{");
             for (name, value) in object.members().filter(|(name, _)| name != "required") {
                 write_foreign_member(&mut bare, &name, value);
@@ -120,7 +120,7 @@ fn write_property(out: &mut Vec<u8>, property: &str, change: SchemaChange) -> (b
             bare.push(b'}');
             let bare = String::from_utf8(bare).unwrap_or_default();
             write_schema(out, Object::new(&bare).unwrap_or(Object::EMPTY), change);
-            (true, said == "true")
+            (true, text == "true")
         }
         _ => {
             let start = out.len();

@@ -37,21 +37,21 @@ impl fmt::Display for ExcludedItem {
 impl Definition {
     /// The definition of an upstream's item at this position of its list, if it follows the rules of its kind. Members
     /// that are null are removed.
-    pub fn from_untrusted(kind: ListKind, item: &str, place: usize) -> Result<Self, ExcludedItem> {
+    pub fn from_untrusted(kind: ListKind, item: &str, index: usize) -> Result<Self, ExcludedItem> {
         let excluded = |reason: String| {
             let name =
                 Object::new(item).and_then(|object| object.string(kind.key()).ok().flatten());
             let name = name.filter(|name| !name.is_empty());
             let name = name.map(|name| name.chars().take(MAX_ECHO_CHARS).collect());
-            ExcludedItem { name: name.unwrap_or_else(|| format!("item {}", place + 1)), reason }
+            ExcludedItem { name: name.unwrap_or_else(|| format!("item {}", index + 1)), reason }
         };
         if is_nested_deeper_than(item, MAX_ITEM_DEPTH) {
-            let most = ScanLimits::default().max_depth;
+            let max = ScanLimits::default().max_depth;
             return Err(excluded(format!(
-                "it is nested too deep: a list with it has more than {most} levels"
+                "it is nested too deep: a list with it has more than {max} levels"
             )));
         }
-        let conforming = normalize_item(kind, item).map_err(|wrong| excluded(wrong.to_string()))?;
+        let conforming = normalize_item(kind, item).map_err(|error| excluded(error.to_string()))?;
         let found = Self::from_upstream(kind, &conforming, None);
         found.ok_or_else(|| excluded(format!("it has no `{}`", kind.key())))
     }
@@ -106,20 +106,20 @@ fn check_members(rules: &[MemberRule], object: Object<'_>) -> Result<bool, Defin
     let mut differs = false;
     let mut found = 0_u32;
     for (name, value) in object.members() {
-        let Some(place) = rules.iter().position(|rule| rule.name == name) else { continue };
-        let rule = &rules[place];
+        let Some(index) = rules.iter().position(|rule| rule.name == name) else { continue };
+        let rule = &rules[index];
         if value == "null" {
             differs = true;
             continue;
         }
-        found |= 1 << place;
-        differs |= check(&rule.shape, value).map_err(|wrong| wrong.within(rule.name))?;
+        found |= 1 << index;
+        differs |= check(&rule.shape, value).map_err(|error| error.within(rule.name))?;
     }
-    for (place, rule) in rules.iter().enumerate().filter(|(place, _)| found & (1 << place) == 0) {
+    for (index, rule) in rules.iter().enumerate().filter(|(index, _)| found & (1 << index) == 0) {
         match rule.absent {
             AbsentPolicy::Allowed => {}
             AbsentPolicy::Refused => {
-                return Err(DefinitionError::new("is missing").within(rules[place].name));
+                return Err(DefinitionError::new("is missing").within(rules[index].name));
             }
             AbsentPolicy::DefaultsTo(_) => differs = true,
         }
@@ -131,8 +131,8 @@ fn check_members(rules: &[MemberRule], object: Object<'_>) -> Result<bool, Defin
 fn check(shape: &MemberShape, value: &str) -> Result<bool, DefinitionError> {
     let is_right = match shape {
         MemberShape::Text => value.starts_with('"'),
-        MemberShape::Name { max_chars: longest } => {
-            return check_name(value, *longest).map(|()| false);
+        MemberShape::Name { max_chars: max_length } => {
+            return check_name(value, *max_length).map(|()| false);
         }
         MemberShape::Boolean => matches!(value, "true" | "false"),
         MemberShape::Integer => number(value).is_some_and(|number| number % 1.0 == 0.0),
@@ -171,12 +171,12 @@ fn check_each<'a>(
 ) -> Result<bool, DefinitionError> {
     let mut differs = false;
     for (key, value) in each {
-        differs |= check(shape, value).map_err(|wrong| wrong.within(&key.to_string()))?;
+        differs |= check(shape, value).map_err(|error| error.within(&key.to_string()))?;
     }
     Ok(differs)
 }
 
-fn check_name(value: &str, longest: usize) -> Result<(), DefinitionError> {
+fn check_name(value: &str, max_length: usize) -> Result<(), DefinitionError> {
     let Some(name) = unquote(value) else { return Err(DefinitionError::new("must be a string")) };
     if let Some(control) = name.chars().find(|character| is_control(*character)) {
         let code = u32::from(control);
@@ -184,8 +184,8 @@ fn check_name(value: &str, longest: usize) -> Result<(), DefinitionError> {
     }
     match name.chars().count() {
         0 => Err(DefinitionError::new("is empty")),
-        length if length > longest => {
-            Err(DefinitionError::new(format!("has {length} characters; the limit is {longest}")))
+        length if length > max_length => {
+            Err(DefinitionError::new(format!("has {length} characters; the limit is {max_length}")))
         }
         _ => Ok(()),
     }
@@ -241,8 +241,8 @@ fn write(out: &mut Vec<u8>, shape: &MemberShape, value: &str) {
         (MemberShape::Members(rules), Some(object), _) => write_members(out, rules, object),
         (MemberShape::Array(shape), _, Some(each)) => {
             out.push(b'[');
-            for (place, value) in each.into_iter().enumerate() {
-                if place > 0 {
+            for (index, value) in each.into_iter().enumerate() {
+                if index > 0 {
                     out.push(b',');
                 }
                 write(out, shape, value);
@@ -379,12 +379,12 @@ mod tests {
     fn a_name_that_deceives_or_is_too_long_is_excluded() {
         let named =
             |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
-        let told = reason(ListKind::Tools, &named("a\u{202e}b"));
-        assert_eq!(told, r#""a\u{202e}b": `name` has the control character U+202E"#);
+        let message = reason(ListKind::Tools, &named("a\u{202e}b"));
+        assert_eq!(message, r#""a\u{202e}b": `name` has the control character U+202E"#);
         assert!(reason(ListKind::Tools, &named("a\\nb")).ends_with("U+000A"));
         assert!(Definition::from_untrusted(ListKind::Tools, &named(&"é".repeat(128)), 0).is_ok());
-        let told = reason(ListKind::Tools, &named(&"é".repeat(129)));
-        assert!(told.ends_with("`name` has 129 characters; the limit is 128"), "{told}");
+        let message = reason(ListKind::Tools, &named(&"é".repeat(129)));
+        assert!(message.ends_with("`name` has 129 characters; the limit is 128"), "{message}");
         let long = "x".repeat(500);
         let resource = format!(r#"{{"uri":"a:{long}","name":"{long}"}}"#);
         assert!(Definition::from_untrusted(ListKind::Resources, &resource, 0).is_ok());
@@ -420,10 +420,10 @@ mod tests {
         assert!(
             Definition::from_untrusted(ListKind::Tools, &nested(MAX_ITEM_DEPTH - 1), 0).is_ok()
         );
-        let told = reason(ListKind::Tools, &nested(MAX_ITEM_DEPTH));
+        let message = reason(ListKind::Tools, &nested(MAX_ITEM_DEPTH));
         assert!(
-            told.ends_with("it is nested too deep: a list with it has more than 128 levels"),
-            "{told}"
+            message.ends_with("it is nested too deep: a list with it has more than 128 levels"),
+            "{message}"
         );
         reason(ListKind::Tools, &nested(50_000));
     }
