@@ -153,7 +153,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Credentials(error) => write!(formatter, "error: {error}"),
-            Self::Refused(what) | Self::Serve(what) => write!(formatter, "error: {what}"),
+            Self::Refused(message) | Self::Serve(message) => write!(formatter, "error: {message}"),
         }
     }
 }
@@ -195,7 +195,7 @@ pub fn auth_settings(plan: &AuthPlan) -> Result<AuthSettings, AuthError> {
 /// When the file cannot be read or holds no keys.
 pub fn seal_keys(plan: &Plan) -> Result<Option<Secrets>, RunError> {
     let Some(file) = &plan.seal_keys else { return Ok(None) };
-    let refused = |why: String| RunError::Refused(format!("`{}`: {why}", file.display()));
+    let refused = |reason: String| RunError::Refused(format!("`{}`: {reason}", file.display()));
     let text = read_credential_file(file).map_err(|error| RunError::Refused(error.to_string()))?;
     Secrets::parse(&text).map_err(refused).map(Some)
 }

@@ -78,18 +78,18 @@ impl ServerInstance {
         };
         load_keys(&sealer, plan)?;
         let wait = plan.server.limits.list_wait;
-        let (federation, guardian) =
+        let (federation, reaper) =
             (Federation::default().with_list_wait(wait), start_reaper(plan, options));
         let site = crate::site(plan);
-        let server = build_server(plan, options, &federation, guardian.as_ref(), site.as_ref())?;
+        let server = build_server(plan, options, &federation, reaper.as_ref(), site.as_ref())?;
         let service = server.state(state.clone()).sealer(sealer.clone()).start();
         let peers =
             Some(&state).filter(|it| it.is_shared()).and_then(|it| Replicas::new(it.clone()));
         let mut servers = upstream_settings(plan, options, affinity, peers.as_ref())?;
-        let ways = servers.iter_mut().map(|it| &mut it.address);
-        let guardian = attach_reaper(ways, guardian, options.start_reaper);
+        let addresses = servers.iter_mut().map(|settings| &mut settings.address);
+        let reaper = attach_reaper(addresses, reaper, options.start_reaper);
         federation.start_upstreams(servers, &service.registry(), plan.has_own_items());
-        let entrance = site.as_ref().filter(|_| plan.signs_in_at_a_site()).map(SiteGate::new);
+        let gate = site.as_ref().filter(|_| plan.signs_in_at_a_site()).map(SiteGate::new);
         Ok(Self {
             service,
             state,
@@ -97,9 +97,9 @@ impl ServerInstance {
             sealer,
             federation,
             affinity,
-            reaper: guardian,
+            reaper,
             site,
-            site_gate: entrance,
+            site_gate: gate,
         })
     }
 
@@ -123,27 +123,27 @@ impl ServerInstance {
         options: &InstanceOptions,
     ) -> Result<PendingReload, RunError> {
         let federation = Federation::default().with_list_wait(plan.server.limits.list_wait);
-        let guardian = self.reaper.clone().or_else(|| start_reaper(plan, options));
+        let reaper = self.reaper.clone().or_else(|| start_reaper(plan, options));
         let site = self.site_of(plan);
-        let server = build_server(plan, options, &federation, guardian.as_ref(), site.as_ref())?;
+        let server = build_server(plan, options, &federation, reaper.as_ref(), site.as_ref())?;
         let mut servers = upstream_settings(plan, options, self.affinity, self.replicas.as_ref())?;
-        let ways = servers.iter_mut().map(|it| &mut it.address);
-        let guardian = attach_reaper(ways, guardian, options.start_reaper);
+        let addresses = servers.iter_mut().map(|settings| &mut settings.address);
+        let reaper = attach_reaper(addresses, reaper, options.start_reaper);
         let successor = server.state(self.state.clone()).prepare_replacement(&self.service);
         let behind = self.federation.prepare_replacement(
             servers,
             successor.registry(),
             plan.has_own_items(),
         );
-        let served = Self { federation, reaper: guardian, site, ..self.clone() };
+        let served = Self { federation, reaper, site, ..self.clone() };
         Ok(PendingReload { instance: served, replacement: successor, federation: behind })
     }
 
     /// The site of a plan. The current one is reused if its settings did not change.
     fn site_of(&self, plan: &Plan) -> Option<Site> {
         match (&self.site, &plan.wordpress) {
-            (Some(site), Some(wanted)) if site.settings() == wanted => Some(site.clone()),
-            (Some(site), Some(wanted)) => Some(site.with_settings(wanted.clone())),
+            (Some(site), Some(settings)) if site.settings() == settings => Some(site.clone()),
+            (Some(site), Some(settings)) => Some(site.with_settings(settings.clone())),
             _ => crate::site(plan),
         }
     }
@@ -167,8 +167,8 @@ impl PendingReload {
     pub(crate) fn swap(self) -> (ServerInstance, Vec<&'static str>) {
         let leaving = self.federation.swap(&self.instance.federation);
         let before = self.replacement.swap();
-        if let (Some(entrance), Some(site)) = (&self.instance.site_gate, &self.instance.site) {
-            entrance.set_site(site);
+        if let (Some(gate), Some(site)) = (&self.instance.site_gate, &self.instance.site) {
+            gate.set_site(site);
         }
         let changed = before.changed_lists().iter().map(|kind| kind.member()).collect();
         tokio::spawn(async move {
@@ -206,27 +206,27 @@ fn start_reaper(plan: &Plan, options: &InstanceOptions) -> Option<Reaper> {
 /// Attaches all programs among these addresses to one reaper: this one, or a new one. If none can be started, the
 /// programs must notice the end of their input. Returns the reaper for later calls.
 pub fn attach_reaper<'a>(
-    ways: impl Iterator<Item = &'a mut Address>,
-    mut guardian: Option<Reaper>,
+    addresses: impl Iterator<Item = &'a mut Address>,
+    mut reaper: Option<Reaper>,
     start: fn() -> Option<Reaper>,
 ) -> Option<Reaper> {
-    for way in ways {
-        if let Address::Child(program) = way {
-            guardian = guardian.or_else(start);
-            program.reaper.clone_from(&guardian);
+    for address in addresses {
+        if let Address::Child(program) = address {
+            reaper = reaper.or_else(start);
+            program.reaper.clone_from(&reaper);
         }
     }
-    guardian
+    reaper
 }
 
 fn build_server(
     plan: &Plan,
     options: &InstanceOptions,
     federation: &Federation,
-    guardian: Option<&Reaper>,
+    reaper: Option<&Reaper>,
     site: Option<&Site>,
 ) -> Result<Server, RunError> {
-    let packs = PackOptions { reaper: guardian.cloned(), ..PackOptions::default() };
+    let packs = PackOptions { reaper: reaper.cloned(), ..PackOptions::default() };
     let server = assemble_with_site(plan, &packs, site, federation);
     let server = server.map_err(|refusal| RunError::Serve(refusal.to_string()))?;
     Ok(server.debug(options.debug))
@@ -250,26 +250,26 @@ fn upstream_settings(
         }
         // The program on the command line replaces a preset upstream.
         if matches!(upstream.address, UpstreamAddress::Preset(_))
-            && let Some(way) = program.take()
+            && let Some(address) = program.take()
         {
-            planned.address = way;
+            planned.address = address;
             planned.detects_dialect = true;
         }
         planned.input_timeout = plan.server.limits.input_timeout;
         planned.replicas = peers.cloned();
         servers.push(planned);
     }
-    if let Some(way) = program {
+    if let Some(address) = program {
         let transparent = options.transparent;
-        let patience = plan.server.limits.input_timeout;
+        let timeout = plan.server.limits.input_timeout;
         let peers = peers.cloned();
-        let usual = UpstreamSettings { detects_dialect: true, ..UpstreamSettings::new(way) };
+        let defaults = UpstreamSettings { detects_dialect: true, ..UpstreamSettings::new(address) };
         servers.push(UpstreamSettings {
             affinity,
             transparent,
-            input_timeout: patience,
+            input_timeout: timeout,
             replicas: peers,
-            ..usual
+            ..defaults
         });
     }
     Ok(servers)

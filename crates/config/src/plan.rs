@@ -181,7 +181,11 @@ impl Plan {
         Self {
             server: server(self.server),
             other_servers: self.other_servers.into_iter().map(server).collect(),
-            upstreams: self.upstreams.into_iter().map(|it| it.resolve_paths(folder)).collect(),
+            upstreams: self
+                .upstreams
+                .into_iter()
+                .map(|upstream| upstream.resolve_paths(folder))
+                .collect(),
             http: self.http.map(|http| http.resolve_paths(folder)),
             auth: self.auth.map(|auth| auth.resolve_paths(folder)),
             state: self.state.map(|file| folder.join(file)),
@@ -193,7 +197,9 @@ impl Plan {
     /// The files that the plan includes besides its own file. A change of any of them requires a reload.
     pub fn included_files(&self) -> Vec<PathBuf> {
         let servers = std::iter::once(&self.server).chain(&self.other_servers);
-        let chains = servers.map(|it| &it.chain).chain(self.upstreams.iter().map(|it| &it.chain));
+        let chains = servers
+            .map(|server_plan| &server_plan.chain)
+            .chain(self.upstreams.iter().map(|upstream| &upstream.chain));
         let of_layers = chains.flatten().filter_map(LayerPlan::script);
         let of_tools = self.recipes.iter().filter_map(Recipe::script);
         let scripts = of_layers.chain(of_tools).map(|script| script.file().to_owned());
@@ -233,9 +239,11 @@ impl Plan {
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
         let auth = config.auth.map(auth::resolve).transpose()?;
-        let (state, seal_keys) = config.state.map_or((None, None), |it| (it.file, it.keys_file));
-        let state = state.map(|written| file("file", written)).transpose()?;
-        let seal_keys = seal_keys.map(|written| file("keys_file", written)).transpose()?;
+        let (state, seal_keys) = config
+            .state
+            .map_or((None, None), |state_table| (state_table.file, state_table.keys_file));
+        let state = state.map(|value| file("file", value)).transpose()?;
+        let seal_keys = seal_keys.map(|value| file("keys_file", value)).transpose()?;
         let packs: Vec<String> = all().flat_map(|server| server.packs.clone()).collect();
         let skills = skills::folder(config.skills, &packs, folder)?;
         let tasks = database::tasks(config.tasks, &packs, folder)?;
@@ -300,9 +308,9 @@ fn server(
 }
 
 /// A short text that people and programs see.
-fn label(key: &str, written: Option<Spanned<String>>) -> Result<Option<String>, ConfigProblem> {
-    let Some(Spanned { value, span }) = written else { return Ok(None) };
-    let wrong = if value.trim().is_empty() {
+fn label(key: &str, item: Option<Spanned<String>>) -> Result<Option<String>, ConfigProblem> {
+    let Some(Spanned { value, span }) = item else { return Ok(None) };
+    let problem = if value.trim().is_empty() {
         format!("`{key}` is empty")
     } else if value.chars().any(char::is_control) {
         format!("`{key}` has a control character or a line break")
@@ -311,12 +319,12 @@ fn label(key: &str, written: Option<Spanned<String>>) -> Result<Option<String>, 
     } else {
         return Ok(Some(value));
     };
-    Err(ConfigProblem::new(wrong).at(span))
+    Err(ConfigProblem::new(problem).at(span))
 }
 
-fn packs(written: Vec<Spanned<String>>, known: &[&str]) -> Result<Vec<String>, ConfigProblem> {
-    let mut packs = Vec::with_capacity(written.len());
-    for Spanned { value: name, span } in written {
+fn packs(values: Vec<Spanned<String>>, known: &[&str]) -> Result<Vec<String>, ConfigProblem> {
+    let mut packs = Vec::with_capacity(values.len());
+    for Spanned { value: name, span } in values {
         if !known.contains(&name.as_str()) {
             if let Some(problem) = wordpress::missing_pack(&name) {
                 return Err(problem.at(span));
@@ -334,10 +342,10 @@ fn packs(written: Vec<Spanned<String>>, known: &[&str]) -> Result<Vec<String>, C
 
 fn log(table: &LogTable, telemetry: bool) -> LogPlan {
     let payloads = table.payloads.unwrap_or(false);
-    let usual = if telemetry || payloads { LogLevel::Info } else { LogLevel::Warn };
+    let default_value = if telemetry || payloads { LogLevel::Info } else { LogLevel::Warn };
     LogPlan {
         format: table.format.unwrap_or(LogFormat::Text),
-        level: table.level.unwrap_or(usual),
+        level: table.level.unwrap_or(default_value),
         payloads,
     }
 }
@@ -354,14 +362,14 @@ fn count(number: i64) -> usize {
 mod tests;
 
 /// The path of a file.
-fn file(key: &str, written: Spanned<String>) -> Result<PathBuf, ConfigProblem> {
-    let Spanned { value, span } = written;
+fn file(key: &str, item: Spanned<String>) -> Result<PathBuf, ConfigProblem> {
+    let Spanned { value, span } = item;
     if value.trim().is_empty() {
         return Err(ConfigProblem::new(format!("`{key}` is empty")).at(span));
     }
     if value.chars().any(char::is_control) {
-        let what = format!("`{key}` has a control character or a line break");
-        return Err(ConfigProblem::new(what).at(span));
+        let message = format!("`{key}` has a control character or a line break");
+        return Err(ConfigProblem::new(message).at(span));
     }
     Ok(value.into())
 }

@@ -87,7 +87,7 @@ impl Reloader {
         options: InstanceOptions,
         served: Vec<ServerInstance>,
         callers: Option<Authenticator>,
-        told: ClientScope,
+        scope: ClientScope,
     ) -> Arc<Self> {
         let running = Mutex::new(RunningConfig { plan: plan.clone() });
         let (served, closing) = (StdMutex::new(served), watch::Sender::new(false));
@@ -96,7 +96,7 @@ impl Reloader {
             host,
             options,
             authenticator: callers,
-            client_scope: told,
+            client_scope: scope,
             running,
             instances: served,
             closing,
@@ -123,7 +123,7 @@ impl Reloader {
 
     /// Retries failed fetches of documents with increasing delays until none is missing.
     fn retry_fetches(self: &Arc<Self>) {
-        let renewal = Arc::downgrade(self);
+        let reloader = Arc::downgrade(self);
         if self.is_fetching.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -132,10 +132,10 @@ impl Reloader {
             loop {
                 sleep(wait).await;
                 wait = (wait * 2).min(MAX_FETCH_RETRY_DELAY);
-                let Some(renewal) = renewal.upgrade() else { return };
-                match renewal.reload_documents().await {
+                let Some(reloader) = reloader.upgrade() else { return };
+                match reloader.reload_documents().await {
                     Ok(true) => {}
-                    Ok(false) => return renewal.is_fetching.store(false, Ordering::Release),
+                    Ok(false) => return reloader.is_fetching.store(false, Ordering::Release),
                     Err(Rejection(reason)) => {
                         tracing::warn!(target: "creole", reason, "cannot fetch the OpenAPI documents again");
                     }
@@ -177,7 +177,7 @@ impl Reloader {
     // A separate function: its future takes two pages of the stack, which a start without a file must not touch.
     #[inline(never)]
     fn watch_file(self: &Arc<Self>, file: &Path) {
-        let (file, renewal) = (file.to_owned(), Arc::clone(self));
+        let (file, reloader) = (file.to_owned(), Arc::clone(self));
         let mut read = HashMap::from([(file.clone(), stamp(&file))]);
         // Recorded before the task starts, so that no change in between is missed.
         if let Ok(running) = self.running.try_lock() {
@@ -193,8 +193,8 @@ impl Reloader {
                 sleep(FILE_POLL_INTERVAL).await;
                 if current_stamps(&read, stamp).await == seen {
                     read = seen;
-                    renewal.reload_and_report().await;
-                    let parts = renewal.running.lock().await.plan.included_files();
+                    reloader.reload_and_report().await;
+                    let parts = reloader.running.lock().await.plan.included_files();
                     let new = parts.into_iter().filter(|file| !read.contains_key(file));
                     let new = new.map(|file| (file, None)).collect();
                     read.extend(current_stamps(&new, stamp).await);
@@ -233,8 +233,9 @@ impl Reloader {
     async fn reload(&self) -> Result<Vec<&'static str>, Rejection> {
         let mut running = self.running.lock().await;
         let plan = self.load_plan_after(&running.plan).await?;
-        if let Some(what) = plan.needs_restart(&running.plan, self.client_scope) {
-            let detail = format!("{what} cannot change while the server runs; restart the server");
+        if let Some(description) = plan.needs_restart(&running.plan, self.client_scope) {
+            let detail =
+                format!("{description} cannot change while the server runs; restart the server");
             return Err(RunError::Refused(detail).into());
         }
         // Set first: whether a connection is observed depends on the log level when it begins.
@@ -254,14 +255,14 @@ impl Reloader {
     ) -> Result<Vec<&'static str>, Rejection> {
         let plans = plan.split();
         let before = self.lock().clone();
-        let heirs = before
+        let pending_reloads = before
             .iter()
             .zip(&plans)
             .map(|(served, plan)| served.prepare_replacement(plan, &self.options));
-        let heirs: Vec<PendingReload> = heirs.collect::<Result<_, _>>()?;
+        let pending_reloads: Vec<PendingReload> = pending_reloads.collect::<Result<_, _>>()?;
         let ready = async {
-            for heir in &heirs {
-                heir.wait_until_ready().await;
+            for pending_reload in &pending_reloads {
+                pending_reload.wait_until_ready().await;
             }
         };
         let mut closing = self.closing.subscribe();
@@ -288,7 +289,8 @@ impl Reloader {
             keys.iter().for_each(|keys| served.reload_keys(keys));
         }
         running.plan = plan;
-        let (after, changed): (_, Vec<_>) = heirs.into_iter().map(PendingReload::swap).unzip();
+        let (after, changed): (_, Vec<_>) =
+            pending_reloads.into_iter().map(PendingReload::swap).unzip();
         *served = after;
         Ok(deduplicated(changed.concat()))
     }

@@ -43,7 +43,7 @@ impl ScriptLayer {
         let begun = self.script.begin(Function::Request, vec![call_to_json(&call)]).await;
         let mut session = match begun {
             Ok(session) => session,
-            Err(thrown) => return self.error_outcome(&thrown, &call.operation),
+            Err(error) => return self.error_outcome(&error, &call.operation),
         };
         let mut last: Option<ForwardedCall> = None;
         loop {
@@ -63,19 +63,21 @@ impl ScriptLayer {
                     last = Some(passed);
                 }
                 ScriptStep::Done(Ok(value)) => {
-                    let wrong = |what| ScriptError {
-                        message: what,
+                    let failure = |message| ScriptError {
+                        message,
                         name: "Result".into(),
                         ..ScriptError::default()
                     };
                     return outcome_from_json(value.as_deref(), &call.operation, last)
-                        .unwrap_or_else(|what| self.error_outcome(&wrong(what), &call.operation));
+                        .unwrap_or_else(|message| {
+                            self.error_outcome(&failure(message), &call.operation)
+                        });
                 }
-                ScriptStep::Done(Err(thrown)) => {
+                ScriptStep::Done(Err(error)) => {
                     // An uncaught fault of an inner layer or the upstream is returned unchanged.
-                    return match last.and_then(|last| last.rethrown_outcome(&thrown)) {
+                    return match last.and_then(|last| last.rethrown_outcome(&error)) {
                         Some(outcome) => outcome,
-                        None => self.error_outcome(&thrown, &call.operation),
+                        None => self.error_outcome(&error, &call.operation),
                     };
                 }
             }
@@ -83,18 +85,18 @@ impl ScriptLayer {
     }
 
     /// The outcome of a call whose script threw an error.
-    fn error_outcome(&self, thrown: &ScriptError, operation: &Operation) -> Outcome {
+    fn error_outcome(&self, error: &ScriptError, operation: &Operation) -> Outcome {
         let usual = match operation {
             Operation::CallTool { .. } => FaultKind::ToolFailed,
             _ => FaultKind::Internal,
         };
-        let named = thrown.kind.as_deref().and_then(FaultKind::from_name);
+        let named = error.kind.as_deref().and_then(FaultKind::from_name);
         // A fault of another server has its own code, which scripts do not see.
-        let named = named.filter(|kind| thrown.is_deliberate() && *kind != FaultKind::Foreign);
+        let named = named.filter(|kind| error.is_deliberate() && *kind != FaultKind::Foreign);
         let kind = named.unwrap_or(usual);
         let mut fault =
-            Fault::new(kind, self.script.explain_error(thrown)).with_subject(operation.target());
-        fault.data = thrown.data.as_ref().map(creole_proto::wire::Raw::from_value);
+            Fault::new(kind, self.script.explain_error(error)).with_subject(operation.target());
+        fault.data = error.data.as_ref().map(creole_proto::wire::Raw::from_value);
         fault.into()
     }
 
@@ -108,8 +110,9 @@ impl ScriptLayer {
         let uri = || {
             Object::new(newest_json(item))?.string("uriTemplate").ok()?.map(|uri| uri.into_owned())
         };
-        let names = std::iter::once(item.name().to_owned())
-            .chain(Some(kind).filter(|it| *it == ListKind::Templates).and_then(|_| uri()));
+        let names = std::iter::once(item.name().to_owned()).chain(
+            Some(kind).filter(|list_kind| *list_kind == ListKind::Templates).and_then(|_| uri()),
+        );
         let mut hidden = self.hidden.write();
         for name in names {
             match is_shown {
@@ -125,7 +128,7 @@ impl ScriptLayer {
             return None;
         }
         let arguments = [text.to_owned(), format!("\"{}\"", kind.member())];
-        let what = match self.script.call_blocking(Function::Metadata, &arguments) {
+        let message = match self.script.call_blocking(Function::Metadata, &arguments) {
             // Without a return value the definition is unchanged.
             Ok(None) => return Some(text.to_owned()),
             Ok(Some(text)) if text == "null" => return None,
@@ -135,14 +138,14 @@ impl ScriptLayer {
                     change names"
                     .to_owned()
             }
-            Err(thrown) => {
-                self.is_stuck.store(thrown.name == "Limit", Ordering::Relaxed);
-                let line = thrown.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-                format!("{line}{thrown}")
+            Err(error) => {
+                self.is_stuck.store(error.name == "Limit", Ordering::Relaxed);
+                let line = error.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+                format!("{line}{error}")
             }
         };
         self.log_once(format!(
-            "{}: `metadata` failed for {}: {what}; the item is not listed",
+            "{}: `metadata` failed for {}: {message}; the item is not listed",
             self.script.file().display(),
             item.name()
         ));
@@ -150,10 +153,10 @@ impl ScriptLayer {
     }
 
     /// Logs once.
-    fn log_once(&self, what: String) {
+    fn log_once(&self, message: String) {
         let mut told = self.logged.write();
-        if told.len() < 1000 && told.insert(what.clone()) {
-            tracing::error!("{what}");
+        if told.len() < 1000 && told.insert(message.clone()) {
+            tracing::error!("{message}");
         }
     }
 }
@@ -174,8 +177,8 @@ impl Middleware for ScriptLayer {
     }
 
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        if let Operation::Listen(wanted) = &mut call.operation {
-            wanted.uris.retain(|uri| !self.is_hidden(ListKind::Resources, uri));
+        if let Operation::Listen(filter) = &mut call.operation {
+            filter.uris.retain(|uri| !self.is_hidden(ListKind::Resources, uri));
         }
         match item_of(&call.operation) {
             Some((kind, name)) if self.is_hidden(kind, name) => {

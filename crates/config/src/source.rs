@@ -71,8 +71,8 @@ fn read(path: &Path) -> Result<String, ConfigError> {
     }
     let bytes = read_bytes(path).map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > MAX_BYTES {
-        let what = format!("`{}` is larger than {MAX_BYTES} bytes", path.display());
-        return Err(ConfigError::without_location(what, None));
+        let message = format!("`{}` is larger than {MAX_BYTES} bytes", path.display());
+        return Err(ConfigError::without_location(message, None));
     }
     String::from_utf8(bytes).map_err(|error| not_utf8(path, &error))
 }
@@ -106,6 +106,6 @@ fn unreadable(path: &Path, error: &io::Error) -> ConfigError {
 fn not_utf8(path: &Path, error: &std::string::FromUtf8Error) -> ConfigError {
     let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
     let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let what = format!("`{}` is not UTF-8 text (line {line})", path.display());
-    ConfigError::without_location(what, Some("save the file as UTF-8".to_owned()))
+    let message = format!("`{}` is not UTF-8 text (line {line})", path.display());
+    ConfigError::without_location(message, Some("save the file as UTF-8".to_owned()))
 }

@@ -22,7 +22,7 @@ use creole_gateway::upstream::{
 /// # Errors
 /// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
 pub fn upstream_settings(plan: &UpstreamPlan) -> Result<UpstreamSettings, LayerError> {
-    let usual = UpstreamSettings::new(planned_address(plan)?);
+    let defaults = UpstreamSettings::new(planned_address(plan)?);
     Ok(UpstreamSettings {
         revisions: match (plan.revision, plan.era) {
             (Some(revision), _) => RevisionChoice::Revision(revision.rules()),
@@ -44,13 +44,13 @@ pub fn upstream_settings(plan: &UpstreamPlan) -> Result<UpstreamSettings, LayerE
         max_sessions: plan.max_sessions,
         limits: ClientLimits {
             call_idle_timeout: plan.timeout,
-            call_total_timeout: usual.limits.call_total_timeout.max(plan.timeout),
-            ..usual.limits
+            call_total_timeout: defaults.limits.call_total_timeout.max(plan.timeout),
+            ..defaults.limits
         },
         chain: Chain::new(build(&plan.chain, &plan.name)?),
         retried_tools: retried_tools(&plan.chain),
         configuration: Some(SettingsOrigin::new(plan.clone())),
-        ..usual
+        ..defaults
     })
 }
 
@@ -72,7 +72,7 @@ fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
         TokenSource::File(path) => Arc::new(TokenFile::new(name, path)),
         TokenSource::Command(command) => {
             let (first, args) =
-                command.split_first().map_or(("", &[][..]), |(it, args)| (it, args));
+                command.split_first().map_or(("", &[][..]), |(text, args)| (text, args));
             Arc::new(TokenCommand::new(Program::new(name, first).args(args)))
         }
     }

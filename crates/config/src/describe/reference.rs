@@ -87,13 +87,14 @@ impl<'a> ReferenceWriter<'a> {
             let inner = child_path(&table.path, key);
             let kind = self.type_name(value, &inner, &mut below);
             let is_required = required.is_some_and(|names| names.iter().any(|name| name == key));
-            let (said, usual) = split_default(value["description"].as_str().unwrap_or_default());
-            let usual = if is_required { "required".to_owned() } else { usual };
+            let (text, default_value) =
+                split_default(value["description"].as_str().unwrap_or_default());
+            let default_value = if is_required { "required".to_owned() } else { default_value };
             if key == "kind" && value["const"].is_string() {
                 continue;
             }
-            let cells =
-                [format!("`{key}`"), kind, usual, said].map(|cell| cell.replace('|', "\\|"));
+            let cells = [format!("`{key}`"), kind, default_value, text]
+                .map(|cell| cell.replace('|', "\\|"));
             self.text.push_str(&format!("| {} |\n", cells.join(" | ")));
             values.extend(self.describe_values(value).map(|list| format!("- `{key}`:\n{list}")));
         }
@@ -106,8 +107,8 @@ impl<'a> ReferenceWriter<'a> {
 
     /// The target of a `$ref`.
     fn resolve(&self, value: &'a Value) -> &'a Value {
-        let place = value["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
-        place.and_then(|place| self.document.pointer(place)).unwrap_or(value)
+        let location = value["$ref"].as_str().and_then(|text| text.strip_prefix('#'));
+        location.and_then(|location| self.document.pointer(location)).unwrap_or(value)
     }
 
     /// The name of a value's type. Tables that it refers to are collected.
@@ -117,7 +118,7 @@ impl<'a> ReferenceWriter<'a> {
         path: &str,
         below: &mut Vec<ReferenceTable<'a>>,
     ) -> String {
-        let name = value["$ref"].as_str().map(|it| it.rsplit('/').next().unwrap_or(it));
+        let name = value["$ref"].as_str().map(|text| text.rsplit('/').next().unwrap_or(text));
         if name == Some("FromEnvironment") {
             return String::new();
         }
@@ -128,7 +129,7 @@ impl<'a> ReferenceWriter<'a> {
             return kinds.join(", or ");
         }
         let is_layers =
-            schema["oneOf"].as_array().is_some_and(|it| it[0]["properties"].is_object());
+            schema["oneOf"].as_array().is_some_and(|values| values[0]["properties"].is_object());
         let is_table = schema["properties"].is_object() && !is_same_table(schema);
         if is_layers || is_table {
             return self.add_table(name.unwrap_or(path), path, schema, below);
@@ -255,9 +256,9 @@ fn split_default(description: &str) -> (String, String) {
     let Some((before, behind)) = description.split_once("Default: ") else {
         return (description.to_owned(), "–".to_owned());
     };
-    let (usual, after) = behind.split_once(". ").unwrap_or((behind, ""));
-    let said = format!("{} {after}", before.trim_end());
-    (said.trim().to_owned(), usual.trim_end_matches('.').to_owned())
+    let (default_value, after) = behind.split_once(". ").unwrap_or((behind, ""));
+    let text = format!("{} {after}", before.trim_end());
+    (text.trim().to_owned(), default_value.trim_end_matches('.').to_owned())
 }
 
 #[cfg(test)]
@@ -271,8 +272,8 @@ mod tests {
             ("Waits. Default: 5000. Then it ends.", ("Waits. Then it ends.", "5000")),
             ("A name.", ("A name.", "–")),
         ];
-        for (written, (said, usual)) in rows {
-            assert_eq!(split_default(written), (said.to_owned(), usual.to_owned()));
+        for (text, (output, default_value)) in rows {
+            assert_eq!(split_default(text), (output.to_owned(), default_value.to_owned()));
         }
     }
 

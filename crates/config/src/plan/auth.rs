@@ -50,10 +50,10 @@ impl AuthPlan {
 }
 
 /// Resolves the table.
-pub(crate) fn resolve(placed: Spanned<AuthTable>) -> Result<AuthPlan, ConfigProblem> {
-    let Spanned { value: table, span } = placed;
+pub(crate) fn resolve(spanned: Spanned<AuthTable>) -> Result<AuthPlan, ConfigProblem> {
+    let Spanned { value: table, span } = spanned;
     let keys = match table.keys {
-        Some(written) => keys(written.value)?,
+        Some(value) => keys(value.value)?,
         None => Vec::new(),
     };
     let plan = AuthPlan {
@@ -74,8 +74,8 @@ pub(crate) fn resolve(placed: Spanned<AuthTable>) -> Result<AuthPlan, ConfigProb
 }
 
 /// A name of plain characters, because it appears in headers and logs.
-fn name(key: &str, written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = written;
+fn name(key: &str, item: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = item;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
     let problem = if value.is_empty() {
         ConfigProblem::new(format!("`{key}` is empty"))
@@ -96,8 +96,8 @@ fn keys(written: Vec<KeyTable>) -> Result<Vec<KeyPlan>, ConfigProblem> {
         let (at_name, at_digest) = (table.name.span.clone(), table.sha256.span.clone());
         let key = key(table)?;
         if keys.iter().any(|other| other.name == key.name) {
-            let what = format!("two keys have the name `{}`", key.name);
-            return Err(ConfigProblem::new(what).at(at_name));
+            let message = format!("two keys have the name `{}`", key.name);
+            return Err(ConfigProblem::new(message).at(at_name));
         }
         if keys.iter().any(|other| other.sha256 == key.sha256) {
             let problem = ConfigProblem::new(format!(
@@ -114,9 +114,9 @@ fn keys(written: Vec<KeyTable>) -> Result<Vec<KeyPlan>, ConfigProblem> {
 
 fn key(table: KeyTable) -> Result<KeyPlan, ConfigProblem> {
     let mut roles = Vec::new();
-    for written in table.roles.unwrap_or_default() {
-        let span = written.span.clone();
-        let role = name("roles", written)?;
+    for value in table.roles.unwrap_or_default() {
+        let span = value.span.clone();
+        let role = name("roles", value)?;
         if roles.contains(&role) {
             return Err(ConfigProblem::new(format!("the role `{role}` is listed twice")).at(span));
         }
@@ -131,18 +131,18 @@ fn key(table: KeyTable) -> Result<KeyPlan, ConfigProblem> {
 }
 
 /// Checks a SHA-256. Errors hide the value, because it may be the key itself.
-fn sha256(written: &Spanned<String>) -> Result<String, ConfigProblem> {
-    let text = &written.value;
+fn sha256(value: &Spanned<String>) -> Result<String, ConfigProblem> {
+    let text = &value.value;
     if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(text.to_ascii_lowercase());
     }
     let problem = ConfigProblem::new("`sha256` is not 64 hexadecimal digits");
     let help = "`creole passwd FILE --key NAME` creates a key and stores its SHA-256";
-    Err(problem.help(help).at(written.span.clone()).hide_value())
+    Err(problem.help(help).at(value.span.clone()).hide_value())
 }
 
-fn expiry(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = written;
+fn expiry(item: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = item;
     let is_moment = match Datetime::from_str(&value) {
         Ok(Datetime { date: Some(date), time: None, offset: None }) => date.year >= 1970,
         Ok(Datetime { date: Some(date), time: Some(time), offset: Some(offset) }) => {
@@ -181,9 +181,11 @@ mod tests {
 
     fn said(table: &str) -> String {
         let error = read(table).unwrap_err();
-        let place =
-            error.location.as_ref().map(|place| format!("{}:{} ", place.line, place.column));
-        format!("{}{}", place.unwrap_or_default(), error.message)
+        let location = error
+            .location
+            .as_ref()
+            .map(|location| format!("{}:{} ", location.line, location.column));
+        format!("{}{}", location.unwrap_or_default(), error.message)
     }
 
     #[test]

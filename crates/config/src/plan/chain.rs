@@ -68,7 +68,7 @@ fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, ConfigProblem> {
         LayerTable::Rewrite(table) => LayerPlan::Rewrite(rewrite(table)?),
         LayerTable::Redact(table) => redact(table)?,
         LayerTable::SizeLimit(table) => {
-            let bytes = |most: Option<Ranged<1, 268_435_456>>| most.map(|most| count(most.get()));
+            let bytes = |max: Option<Ranged<1, 268_435_456>>| max.map(|max| count(max.get()));
             let (arguments, results) = (bytes(table.arguments), bytes(table.results));
             if arguments.is_none() && results.is_none() {
                 return Err(empty_layer("set `arguments` or `results`"));
@@ -93,10 +93,10 @@ fn retry(table: RetryTable) -> Result<RetrySettings, ConfigProblem> {
     let max_delay = millis(table.max_delay_ms.map_or(5000, Ranged::get));
     let delay = table.delay_ms.as_ref().map_or(100, |delay| delay.value.get());
     if millis(delay) > max_delay {
-        let what =
+        let message =
             format!("`delay_ms` is {delay}, but `max_delay_ms` is {}", max_delay.as_millis());
-        let problem = ConfigProblem::new(what).help("`delay_ms` must not exceed `max_delay_ms`");
-        return Err(table.delay_ms.map_or(problem.clone(), |written| problem.at(written.span)));
+        let problem = ConfigProblem::new(message).help("`delay_ms` must not exceed `max_delay_ms`");
+        return Err(table.delay_ms.map_or(problem.clone(), |value| problem.at(value.span)));
     }
     Ok(RetrySettings {
         attempts: table.attempts.map_or(3, |attempts| to_u32(attempts.get())),
@@ -154,8 +154,8 @@ fn filter(table: FilterTable) -> Result<FilterSettings, ConfigProblem> {
     Ok(FilterSettings { kinds, allow, deny, read_only, destructive, idempotent, open_world })
 }
 
-fn kinds(written: Option<Vec<Spanned<ListKindChoice>>>) -> Vec<ListKind> {
-    match written {
+fn kinds(values: Option<Vec<Spanned<ListKindChoice>>>) -> Vec<ListKind> {
+    match values {
         Some(kinds) => kinds.into_iter().map(|kind| kind.value.into()).collect(),
         None => vec![ListKind::Tools],
     }
@@ -164,21 +164,21 @@ fn kinds(written: Option<Vec<Spanned<ListKindChoice>>>) -> Vec<ListKind> {
 fn rename(table: RenameTable) -> Result<RenameSettings, ConfigProblem> {
     for Spanned { value, span } in table.kinds.iter().flatten() {
         if !matches!(value, ListKindChoice::Tools | ListKindChoice::Prompts) {
-            let what = "only tools and prompts can be renamed";
-            return Err(ConfigProblem::new(what).help("remove it").at(span.clone()));
+            let description = "only tools and prompts can be renamed";
+            return Err(ConfigProblem::new(description).help("remove it").at(span.clone()));
         }
     }
     let mut names = BTreeMap::new();
     for (old, new) in table.names.map(|names| names.0).unwrap_or_default() {
         if names.values().any(|other| *other == new.value) {
-            let what = format!("two items would have the name `{}`", new.value);
-            return Err(ConfigProblem::new(what).help("choose different names").at(new.span));
+            let message = format!("two items would have the name `{}`", new.value);
+            return Err(ConfigProblem::new(message).help("choose different names").at(new.span));
         }
         names.insert(old.value, item_name("names", new)?);
     }
-    let part = |key: &str, written: Option<Spanned<String>>| match written {
-        Some(written) if written.value.is_empty() => Ok(String::new()),
-        Some(written) => item_name(key, written),
+    let part = |key: &str, item: Option<Spanned<String>>| match item {
+        Some(item) if item.value.is_empty() => Ok(String::new()),
+        Some(item) => item_name(key, item),
         None => Ok(String::new()),
     };
     let (strip, add) = (part("strip", table.strip)?, part("add", table.add)?);
@@ -189,13 +189,13 @@ fn rename(table: RenameTable) -> Result<RenameSettings, ConfigProblem> {
 }
 
 /// The name of a tool or a prompt, or a part of one.
-fn item_name(key: &str, written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = written;
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
-    if value.is_empty() || value.len() > MAX_NAME || !value.bytes().all(letter) {
-        let what = format!("invalid name `{value}` in `{key}`");
+fn item_name(key: &str, item: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = item;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    if value.is_empty() || value.len() > MAX_NAME || !value.bytes().all(is_allowed) {
+        let message = format!("invalid name `{value}` in `{key}`");
         let help = format!("use at most {MAX_NAME} letters, digits, `_`, `-`, `.` or `/`");
-        return Err(ConfigProblem::new(what).help(help).at(span));
+        return Err(ConfigProblem::new(message).help(help).at(span));
     }
     Ok(value)
 }
@@ -217,8 +217,8 @@ fn tool_rewrite(table: ToolRewriteTable) -> Result<ToolRewrite, ConfigProblem> {
         fixed: values(fixed)?,
     };
     if let Some(name) = changed.fixed.keys().find(|name| changed.defaults.contains_key(*name)) {
-        let what = format!("the argument `{name}` is in both `defaults` and `fixed`");
-        return Err(ConfigProblem::new(what).help("remove it from one of them"));
+        let message = format!("the argument `{name}` is in both `defaults` and `fixed`");
+        return Err(ConfigProblem::new(message).help("remove it from one of them"));
     }
     if changed == ToolRewrite::default() {
         return Err(empty_layer("set `title`, `description`, `defaults` or `fixed`"));
@@ -227,13 +227,13 @@ fn tool_rewrite(table: ToolRewriteTable) -> Result<ToolRewrite, ConfigProblem> {
 }
 
 fn values(
-    written: Option<Entries<Spanned<Value>>>,
+    entries: Option<Entries<Spanned<Value>>>,
 ) -> Result<BTreeMap<String, Raw>, ConfigProblem> {
     let mut values = BTreeMap::new();
-    for (name, Spanned { value, span }) in written.map(|it| it.0).unwrap_or_default() {
+    for (name, Spanned { value, span }) in entries.map(|it| it.0).unwrap_or_default() {
         if has_date(&value) {
-            let what = format!("`{}` is a TOML date, and JSON has no dates", name.value);
-            return Err(ConfigProblem::new(what).help("write it as a string").at(span));
+            let message = format!("`{}` is a TOML date, and JSON has no dates", name.value);
+            return Err(ConfigProblem::new(message).help("write it as a string").at(span));
         }
         values.insert(name.value, Raw::from_value(&value));
     }
@@ -271,12 +271,12 @@ fn redact(table: RedactTable) -> Result<LayerPlan, ConfigProblem> {
 fn audit(table: AuditTable) -> Result<AuditPlan, ConfigProblem> {
     let arguments = table.arguments.unwrap_or(AuditArgumentsChoice::Digest);
     let useless = table.patterns.as_ref().or(table.pointers.as_ref());
-    if let Some(written) = useless.filter(|_| arguments != AuditArgumentsChoice::Redacted) {
+    if let Some(value) = useless.filter(|_| arguments != AuditArgumentsChoice::Redacted) {
         return Err(ConfigProblem::new("arguments are not logged, so this key has no effect")
             .help("set `arguments = \"redacted\"`, or remove this key")
-            .at(written.span.clone()));
+            .at(value.span.clone()));
     }
-    let lists = (table.patterns.map(|it| it.value), table.pointers.map(|it| it.value));
+    let lists = (table.patterns.map(|item| item.value), table.pointers.map(|item| item.value));
     let (patterns, pointers) = (patterns(lists.0)?, pointers(lists.1)?);
     Ok(AuditPlan {
         file: file("file", table.file)?,
@@ -294,7 +294,7 @@ fn audit(table: AuditTable) -> Result<AuditPlan, ConfigProblem> {
     })
 }
 
-fn patterns(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
+fn patterns(values: PatternList) -> Result<Vec<String>, ConfigProblem> {
     let pattern = |Spanned { value, span }: Spanned<String>| match Regex::new(&value) {
         Ok(pattern) if pattern.is_match("") => {
             Err(ConfigProblem::new(format!("the pattern `{value}` matches the empty string"))
@@ -303,30 +303,31 @@ fn patterns(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
         }
         Ok(_) => Ok(value),
         Err(error) => {
-            let why = error.to_string();
-            let why =
-                why.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Err(ConfigProblem::new(format!("invalid regular expression `{value}`: {why}")).at(span))
+            let reason = error.to_string();
+            let reason =
+                reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Err(ConfigProblem::new(format!("invalid regular expression `{value}`: {reason}"))
+                .at(span))
         }
     };
-    written.unwrap_or_default().into_iter().map(pattern).collect()
+    values.unwrap_or_default().into_iter().map(pattern).collect()
 }
 
-fn pointers(written: PatternList) -> Result<Vec<String>, ConfigProblem> {
+fn pointers(values: PatternList) -> Result<Vec<String>, ConfigProblem> {
     let pointer = |Spanned { value, span }: Spanned<String>| match value.starts_with('/') {
         true => Ok(value),
         false => Err(ConfigProblem::new(format!("invalid JSON pointer `{value}`"))
             .help("write a `/` before each key, such as `/user/email`")
             .at(span)),
     };
-    written.unwrap_or_default().into_iter().map(pointer).collect()
+    values.unwrap_or_default().into_iter().map(pointer).collect()
 }
 
 /// Checks the patterns of names.
-fn names(written: PatternList) -> Result<NamePatterns, ConfigProblem> {
+fn names(values: PatternList) -> Result<NamePatterns, ConfigProblem> {
     let mut patterns = Vec::new();
-    for Spanned { value, span } in written.unwrap_or_default() {
-        let wrong = if value.is_empty() {
+    for Spanned { value, span } in values.unwrap_or_default() {
+        let problem = if value.is_empty() {
             "a name is empty".to_owned()
         } else if value.chars().count() > MAX_PATTERN {
             format!("a name is longer than {MAX_PATTERN} characters")
@@ -334,7 +335,7 @@ fn names(written: PatternList) -> Result<NamePatterns, ConfigProblem> {
             patterns.push(value);
             continue;
         };
-        return Err(ConfigProblem::new(wrong).at(span));
+        return Err(ConfigProblem::new(problem).at(span));
     }
     Ok(NamePatterns::new(patterns))
 }

@@ -51,8 +51,8 @@ fn unknown_dialect(name: &str) -> ConfigProblem {
     ))
 }
 
-fn custom_dialect(placed: &Spanned<DialectTable>, server: &str) -> Result<Dialect, ConfigProblem> {
-    let table = &placed.value;
+fn custom_dialect(spanned: &Spanned<DialectTable>, server: &str) -> Result<Dialect, ConfigProblem> {
+    let table = &spanned.value;
     let mut dialect = match &table.extends {
         Some(name) => existing_dialect(name)?,
         None => builtin_dialect(DEFAULT_DIALECT).ok_or_else(|| unknown_dialect(DEFAULT_DIALECT))?,
@@ -68,14 +68,14 @@ fn custom_dialect(placed: &Spanned<DialectTable>, server: &str) -> Result<Dialec
     apply_definitions(table, &mut dialect)?;
     apply_envelope(table, &mut dialect);
     errors::apply_errors(table.errors.as_ref(), &mut dialect)?;
-    dialect.validate().map_err(|error| contradiction(error.problem, placed))?;
+    dialect.validate().map_err(|error| contradiction(error.problem, spanned))?;
     Ok(dialect)
 }
 
 /// Applies the keys of the handshake.
 fn apply_handshake(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
-    if let Some(written) = &table.revision {
-        dialect.base = base_revision(written)?;
+    if let Some(value) = &table.revision {
+        dialect.base = base_revision(value)?;
     }
     set(&mut dialect.stateless, table.stateless);
     set(&mut dialect.handshake, table.handshake);
@@ -85,12 +85,12 @@ fn apply_handshake(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Co
             _ => VersionPolicy::Fixed(version.into()),
         };
     }
-    if let Some(written) = &table.initialize_requires {
-        dialect.initialize_requires = checked_names(written, required_member)?;
+    if let Some(values) = &table.initialize_requires {
+        dialect.initialize_requires = checked_names(values, required_member)?;
     }
-    set(&mut dialect.lifecycle, table.lifecycle.as_ref().map(|placed| placed.value));
-    if let Some(written) = &table.initialized_aliases {
-        dialect.initialized_aliases = checked_names(written, alias)?;
+    set(&mut dialect.lifecycle, table.lifecycle.as_ref().map(|spanned| spanned.value));
+    if let Some(values) = &table.initialized_aliases {
+        dialect.initialized_aliases = checked_names(values, alias)?;
     }
     if let Some(method) = label("initialized_notification", table.initialized_notification.clone())?
     {
@@ -102,22 +102,21 @@ fn apply_handshake(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Co
 
 /// Applies the keys of offered items and their definitions.
 fn apply_definitions(table: &DialectTable, dialect: &mut Dialect) -> Result<(), ConfigProblem> {
-    if let Some(written) = &table.methods {
-        let methods: Result<Vec<Method>, ConfigProblem> =
-            written.value.iter().map(method).collect();
+    if let Some(value) = &table.methods {
+        let methods: Result<Vec<Method>, ConfigProblem> = value.value.iter().map(method).collect();
         dialect.methods = Some(MethodSet::of(&methods?));
     }
     capabilities(table, dialect)?;
-    if let Some(written) = &table.advertise {
-        dialect.advertise = Some(checked_names(written, capability)?);
+    if let Some(values) = &table.advertise {
+        dialect.advertise = Some(checked_names(values, capability)?);
     }
-    if let Some(written) = &table.hidden_capabilities {
+    if let Some(value) = &table.hidden_capabilities {
         if dialect.advertise.is_some() {
             let problem =
                 ConfigProblem::new("`hidden_capabilities` has no effect together with `advertise`");
-            return Err(problem.help("remove `hidden_capabilities`").at(written.span.clone()));
+            return Err(problem.help("remove `hidden_capabilities`").at(value.span.clone()));
         }
-        dialect.hidden_capabilities = checked_names(&written.value, capability)?;
+        dialect.hidden_capabilities = checked_names(&value.value, capability)?;
     }
     set(&mut dialect.definitions, table.definitions);
     set(&mut dialect.arguments_required, table.arguments_required);
@@ -130,12 +129,12 @@ fn apply_definitions(table: &DialectTable, dialect: &mut Dialect) -> Result<(), 
 /// Applies the keys of the message envelope.
 fn apply_envelope(table: &DialectTable, dialect: &mut Dialect) {
     set(&mut dialect.ids, table.ids);
-    set(&mut dialect.missing_id, table.missing_id.as_ref().map(|placed| placed.value));
+    set(&mut dialect.missing_id, table.missing_id.as_ref().map(|spanned| spanned.value));
     set(&mut dialect.null_id, table.null_id);
     set(&mut dialect.refused_id, table.refused_id);
     set(&mut dialect.unreadable_id, table.unreadable_id);
     set(&mut dialect.batch, table.batch);
-    let longest = table.max_message.as_ref().map(|placed| count(placed.value.get()));
+    let longest = table.max_message.as_ref().map(|spanned| count(spanned.value.get()));
     set(&mut dialect.max_message, longest);
     set(&mut dialect.event_streams, table.event_streams);
     set(&mut dialect.error_statuses, table.error_statuses);
@@ -148,9 +147,9 @@ fn set<T>(slot: &mut T, written: Option<impl Into<T>>) {
     }
 }
 
-fn base_revision(written: &Spanned<String>) -> Result<Revision, ConfigProblem> {
-    let name = written.value.as_str();
-    let at = |problem: ConfigProblem| problem.at(written.span.clone());
+fn base_revision(value: &Spanned<String>) -> Result<Revision, ConfigProblem> {
+    let name = value.value.as_str();
+    let at = |problem: ConfigProblem| problem.at(value.span.clone());
     let Some(revision) = Revision::from_name(name) else {
         let help =
             suggestion(name, "the revisions with a handshake", &protocol_names::base_revisions());
@@ -166,23 +165,23 @@ fn base_revision(written: &Spanned<String>) -> Result<Revision, ConfigProblem> {
     Ok(revision)
 }
 
-fn method(written: &Spanned<String>) -> Result<Method, ConfigProblem> {
-    Method::from_name(&written.value).ok_or_else(|| {
-        let help = suggestion(&written.value, "the methods", &protocol_names::methods());
-        let problem = ConfigProblem::new(format!("unknown method `{}`", written.value));
-        problem.help(help).at(written.span.clone())
+fn method(value: &Spanned<String>) -> Result<Method, ConfigProblem> {
+    Method::from_name(&value.value).ok_or_else(|| {
+        let help = suggestion(&value.value, "the methods", &protocol_names::methods());
+        let problem = ConfigProblem::new(format!("unknown method `{}`", value.value));
+        problem.help(help).at(value.span.clone())
     })
 }
 
 /// A list of names, each checked.
 fn checked_names(
-    written: &[Spanned<String>],
+    values: &[Spanned<String>],
     check: impl Fn(&str) -> Result<(), ConfigProblem>,
 ) -> Result<Cow<'static, [DialectText]>, ConfigProblem> {
-    for word in written {
+    for word in values {
         check(&word.value).map_err(|problem| problem.at(word.span.clone()))?;
     }
-    Ok(written.iter().map(|word| Cow::Owned(word.value.clone())).collect())
+    Ok(values.iter().map(|word| Cow::Owned(word.value.clone())).collect())
 }
 
 fn required_member(path: &str) -> Result<(), ConfigProblem> {
@@ -224,28 +223,28 @@ fn capabilities(table: &DialectTable, dialect: &mut Dialect) -> Result<(), Confi
         Some(CapabilitiesChoice::Flags) | None => {}
     }
     match (&table.capability_flags, &mut dialect.capabilities) {
-        (Some(written), CapabilityShape::Flags(flags)) => {
-            *flags = flag_list(&written.value);
+        (Some(value), CapabilityShape::Flags(flags)) => {
+            *flags = flag_list(&value.value);
             Ok(())
         }
-        (Some(written), _) => Err(ConfigProblem::new(
+        (Some(value), _) => Err(ConfigProblem::new(
             "`capability_flags` has no effect while `capabilities` are objects",
         )
         .help("set `capabilities = \"flags\"`, or remove `capability_flags`")
-        .at(written.span.clone())),
+        .at(value.span.clone())),
         (None, _) => Ok(()),
     }
 }
 
-fn flag_list(written: &Entries<bool>) -> Cow<'static, [(DialectText, bool)]> {
-    written.0.iter().map(|(name, flag)| (Cow::Owned(name.value.clone()), *flag)).collect()
+fn flag_list(entries: &Entries<bool>) -> Cow<'static, [(DialectText, bool)]> {
+    entries.0.iter().map(|(name, flag)| (Cow::Owned(name.value.clone()), *flag)).collect()
 }
 
 /// A contradiction, reported at the first of the keys that it names.
-fn contradiction(problem: &str, placed: &Spanned<DialectTable>) -> ConfigProblem {
+fn contradiction(problem: &str, spanned: &Spanned<DialectTable>) -> ConfigProblem {
     let mut named = problem.split('`').skip(1).step_by(2);
-    let written = named.find_map(|key| placed.value.span_of(key));
+    let written = named.find_map(|key| spanned.value.span_of(key));
     ConfigProblem::new(problem)
         .help("keys that this table does not set are inherited from the dialect that it extends")
-        .at(written.unwrap_or_else(|| placed.span.clone()))
+        .at(written.unwrap_or_else(|| spanned.span.clone()))
 }

@@ -15,10 +15,10 @@ use crate::tables::enums::ChannelChoice;
 
 /// Overrides rows of the dialect's table of faults with the configured ones.
 pub(crate) fn apply_errors(
-    written: Option<&Entries<ErrorTable>>,
+    entries: Option<&Entries<ErrorTable>>,
     dialect: &mut Dialect,
 ) -> Result<(), ConfigProblem> {
-    let Some(Entries(written)) = written else { return Ok(()) };
+    let Some(Entries(written)) = entries else { return Ok(()) };
     let mut rows = dialect.errors.to_vec();
     for (name, table) in written {
         let kind = fault_kind(name)?;
@@ -40,17 +40,17 @@ fn fault_kind(name: &Spanned<String>) -> Result<FaultKind, ConfigProblem> {
     })
 }
 
-fn row(usual: &ErrorRow, table: &ErrorTable) -> Result<ErrorRow, ConfigProblem> {
+fn row(default_row: &ErrorRow, table: &ErrorTable) -> Result<ErrorRow, ConfigProblem> {
     Ok(ErrorRow {
-        kind: usual.kind,
-        channel: channel(usual.channel, table),
+        kind: default_row.kind,
+        channel: channel(default_row.channel, table),
         message: match &table.message {
-            Some(written) => template(written)?,
-            None => usual.message.clone(),
+            Some(value) => template(value)?,
+            None => default_row.message.clone(),
         },
         data: match &table.data {
             Some(written) => data(written)?,
-            None => usual.data.clone(),
+            None => default_row.data.clone(),
         },
     })
 }
@@ -88,16 +88,16 @@ fn data(written: &ErrorData) -> Result<DataShape, ConfigProblem> {
 }
 
 /// A text template whose variables all exist.
-fn template(written: &Spanned<String>) -> Result<DialectText, ConfigProblem> {
-    let mut rest = written.value.as_str();
+fn template(value: &Spanned<String>) -> Result<DialectText, ConfigProblem> {
+    let mut rest = value.value.as_str();
     while let Some((name, tail)) = rest.split_once('{').and_then(|(_, after)| after.split_once('}'))
     {
         if !TEMPLATE_VARIABLES.contains(&name) {
-            return Err(unknown_variable(&format!("{{{name}}}")).at(written.span.clone()));
+            return Err(unknown_variable(&format!("{{{name}}}")).at(value.span.clone()));
         }
         rest = tail;
     }
-    Ok(Cow::Owned(written.value.clone()))
+    Ok(Cow::Owned(value.value.clone()))
 }
 
 fn unknown_variable(variable: &str) -> ConfigProblem {

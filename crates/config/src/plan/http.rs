@@ -133,16 +133,16 @@ pub fn address(text: &str) -> Option<SocketAddr> {
 pub(crate) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, ConfigProblem> {
     let legacy = match &table.legacy_sse {
         None => Some(DEFAULT_LEGACY_SSE.to_owned()),
-        Some(written) if written.value.is_empty() => None,
-        Some(written) => Some(path("legacy_sse", written)?),
+        Some(value) if value.value.is_empty() => None,
+        Some(value) => Some(path("legacy_sse", value)?),
     };
     let main =
-        table.path.as_ref().map_or(Ok(DEFAULT_PATH.to_owned()), |written| path("path", written))?;
-    if let Some(written) = table.legacy_sse.as_ref().filter(|_| legacy.as_ref() == Some(&main)) {
-        let what = format!("`legacy_sse` and `path` are both `{main}`");
-        return Err(ConfigProblem::new(what)
+        table.path.as_ref().map_or(Ok(DEFAULT_PATH.to_owned()), |value| path("path", value))?;
+    if let Some(value) = table.legacy_sse.as_ref().filter(|_| legacy.as_ref() == Some(&main)) {
+        let message = format!("`legacy_sse` and `path` are both `{main}`");
+        return Err(ConfigProblem::new(message)
             .help("choose different paths")
-            .at(written.span.clone()));
+            .at(value.span.clone()));
     }
     Ok(HttpPlan {
         listen: table.listen.as_ref().map_or(Ok(DEFAULT_LISTEN), listen)?,
@@ -155,31 +155,31 @@ pub(crate) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, 
     })
 }
 
-fn listen(written: &Spanned<String>) -> Result<SocketAddr, ConfigProblem> {
-    address(&written.value).ok_or_else(|| {
-        ConfigProblem::new(format!("invalid listen address `{}`", written.value))
+fn listen(value: &Spanned<String>) -> Result<SocketAddr, ConfigProblem> {
+    address(&value.value).ok_or_else(|| {
+        ConfigProblem::new(format!("invalid listen address `{}`", value.value))
             .help("write a local address and a port, such as `127.0.0.1:8080`")
-            .at(written.span.clone())
+            .at(value.span.clone())
     })
 }
 
 /// A path in its only possible spelling, so that paths can be compared byte by byte.
-pub(crate) fn path(key: &str, written: &Spanned<String>) -> Result<String, ConfigProblem> {
-    let path = &written.value;
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+pub(crate) fn path(key: &str, value: &Spanned<String>) -> Result<String, ConfigProblem> {
+    let path = &value.value;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let part = |part: &str| !part.is_empty() && part != "." && part != "..";
     let plain = path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(part));
-    let wrong = if RESERVED_PATHS.contains(&path.as_str()) {
+    let problem = if RESERVED_PATHS.contains(&path.as_str()) {
         format!("`{key}` is `{path}`, which is reserved for health checks")
     } else if path.len() > MAX_PATH {
         format!("`{key}` is longer than {MAX_PATH} characters")
-    } else if !plain || !path.bytes().all(letter) {
+    } else if !plain || !path.bytes().all(is_allowed) {
         format!("invalid path `{path}` in `{key}`")
     } else {
         return Ok(path.clone());
     };
     let help = "write a `/` followed by letters, digits, `-`, `.`, `_` or `~`, such as `/mcp`";
-    Err(ConfigProblem::new(wrong).help(help).at(written.span.clone()))
+    Err(ConfigProblem::new(problem).help(help).at(value.span.clone()))
 }
 
 fn guard(table: &HttpTable) -> Result<OriginGuard, ConfigProblem> {
@@ -216,14 +216,14 @@ fn proxies(table: &HttpTable) -> Result<TrustedProxies, ConfigProblem> {
 }
 
 fn tls(table: &TlsTable) -> Result<TlsPlan, ConfigProblem> {
-    let file = |key: &str, written: &Spanned<String>| {
-        if written.value.is_empty() {
-            let what = format!("`{key}` is empty");
-            return Err(ConfigProblem::new(what)
+    let file = |key: &str, value: &Spanned<String>| {
+        if value.value.is_empty() {
+            let message = format!("`{key}` is empty");
+            return Err(ConfigProblem::new(message)
                 .help("write a file name")
-                .at(written.span.clone()));
+                .at(value.span.clone()));
         }
-        Ok(PathBuf::from(&written.value))
+        Ok(PathBuf::from(&value.value))
     };
     let certificate = file("certificate", &table.certificate)?;
     Ok(TlsPlan { certificate, key: file("key", &table.key)? })
@@ -232,15 +232,15 @@ fn tls(table: &TlsTable) -> Result<TlsPlan, ConfigProblem> {
 fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimitsPlan {
     let connections = table
         .max_connections
-        .map_or_else(creole::internal::budget::max_connections, |most| count(most.get()));
+        .map_or_else(creole::internal::budget::max_connections, |max| count(max.get()));
     HttpLimitsPlan {
         max_body: table.max_body.map_or(max_message, |bytes| count(bytes.get())),
         max_buffered: table.max_buffered.map(|bytes| count(bytes.get())),
         max_connections: connections,
         max_connections_per_address: table
             .max_connections_per_address
-            .map_or(connections.div_ceil(2), |most| count(most.get())),
-        max_sessions: table.max_sessions.map_or(10_000, |most| count(most.get())),
+            .map_or(connections.div_ceil(2), |max| count(max.get())),
+        max_sessions: table.max_sessions.map_or(10_000, |max| count(max.get())),
         session_timeout: duration_or(table.session_timeout_seconds, 1800),
         header_timeout: duration_or(table.header_timeout_seconds, 10),
         body_timeout: duration_or(table.body_timeout_seconds, 30),
@@ -250,6 +250,6 @@ fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimitsPlan {
     }
 }
 
-fn duration_or<const MOST: i64>(written: Option<Ranged<1, MOST>>, usual: i64) -> Duration {
-    seconds(written.map_or(usual, Ranged::get))
+fn duration_or<const MOST: i64>(written: Option<Ranged<1, MOST>>, default_value: i64) -> Duration {
+    seconds(written.map_or(default_value, Ranged::get))
 }

@@ -90,8 +90,8 @@ pub enum AuditArgumentsPlan {
 pub struct LayerError(String);
 
 impl LayerError {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self(what.into())
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
     }
 }
 

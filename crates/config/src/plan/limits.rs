@@ -11,13 +11,13 @@ use crate::tables::LimitsTable;
 
 /// Resolves the table. Missing keys get their defaults.
 pub(crate) fn resolve(table: &LimitsTable) -> Result<LimitsPlan, ConfigProblem> {
-    let usual = LimitsPlan::default();
+    let defaults = LimitsPlan::default();
     let (call_timeout, call_timeout_max) = ordered_timeouts(
-        ("call_timeout_seconds", table.call_timeout_seconds.as_ref(), usual.call_timeout),
+        ("call_timeout_seconds", table.call_timeout_seconds.as_ref(), defaults.call_timeout),
         (
             "call_timeout_max_seconds",
             table.call_timeout_max_seconds.as_ref(),
-            usual.call_timeout_max,
+            defaults.call_timeout_max,
         ),
         "`call_timeout_seconds` must not exceed `call_timeout_max_seconds`",
     )?;
@@ -26,27 +26,27 @@ pub(crate) fn resolve(table: &LimitsTable) -> Result<LimitsPlan, ConfigProblem> 
         call_timeout_max,
         calls_in_flight: table
             .calls_in_flight
-            .map_or(usual.calls_in_flight, |calls| count(calls.get())),
+            .map_or(defaults.calls_in_flight, |calls| count(calls.get())),
         input_timeout: table
             .input_timeout_seconds
-            .map_or(usual.input_timeout, |time| seconds(time.get())),
-        list_wait: table.list_wait_seconds.map_or(usual.list_wait, |time| seconds(time.get())),
-        tasks: tasks(table, usual.tasks)?,
+            .map_or(defaults.input_timeout, |time| seconds(time.get())),
+        list_wait: table.list_wait_seconds.map_or(defaults.list_wait, |time| seconds(time.get())),
+        tasks: tasks(table, defaults.tasks)?,
     })
 }
 
-fn tasks(table: &LimitsTable, usual: TaskLimits) -> Result<TaskLimits, ConfigProblem> {
-    let (ttl, longest_ttl) = ordered_timeouts(
-        ("task_lifetime_seconds", table.task_lifetime_seconds.as_ref(), usual.ttl),
-        ("task_lifetime_max_seconds", table.task_lifetime_max_seconds.as_ref(), usual.max_ttl),
+fn tasks(table: &LimitsTable, defaults: TaskLimits) -> Result<TaskLimits, ConfigProblem> {
+    let (ttl, max_ttl) = ordered_timeouts(
+        ("task_lifetime_seconds", table.task_lifetime_seconds.as_ref(), defaults.ttl),
+        ("task_lifetime_max_seconds", table.task_lifetime_max_seconds.as_ref(), defaults.max_ttl),
         "`task_lifetime_seconds` must not exceed `task_lifetime_max_seconds`",
     )?;
-    let mut limits = usual;
+    let mut limits = defaults;
     limits.per_principal =
-        table.max_tasks_per_principal.map_or(usual.per_principal, |tasks| count(tasks.get()));
-    limits.total = table.max_tasks.map_or(usual.total, |tasks| count(tasks.get()));
+        table.max_tasks_per_principal.map_or(defaults.per_principal, |tasks| count(tasks.get()));
+    limits.total = table.max_tasks.map_or(defaults.total, |tasks| count(tasks.get()));
     limits.ttl = ttl;
-    limits.max_ttl = longest_ttl;
+    limits.max_ttl = max_ttl;
     Ok(limits)
 }
 
@@ -58,10 +58,10 @@ type TimeoutKey<'a, const MOST: i64> =
 fn ordered_timeouts<const MOST: i64>(
     shorter: TimeoutKey<'_, MOST>,
     longer: TimeoutKey<'_, MOST>,
-    why: &str,
+    reason: &str,
 ) -> Result<(Duration, Duration), ConfigProblem> {
-    let time = |(_, written, usual): &TimeoutKey<'_, MOST>| {
-        written.map_or(*usual, |time| seconds(time.value.get()))
+    let time = |(_, value, default_value): &TimeoutKey<'_, MOST>| {
+        value.map_or(*default_value, |time| seconds(time.value.get()))
     };
     let (short, long) = (time(&shorter), time(&longer));
     if short <= long {
@@ -70,9 +70,9 @@ fn ordered_timeouts<const MOST: i64>(
     let (short, long) = (short.as_secs(), long.as_secs());
     let problem =
         ConfigProblem::new(format!("`{}` is {short}, but `{}` is {long}", shorter.0, longer.0))
-            .help(why);
+            .help(reason);
     Err(match shorter.1.or(longer.1) {
-        Some(written) => problem.at(written.span.clone()),
+        Some(value) => problem.at(value.span.clone()),
         None => problem,
     })
 }

@@ -15,7 +15,7 @@ pub enum ClientScope {
 impl Plan {
     /// The first setting, under its name in the configuration, that differs from the running plan and cannot change
     /// without a restart.
-    pub fn needs_restart(&self, running: &Self, told: ClientScope) -> Option<&'static str> {
+    pub fn needs_restart(&self, running: &Self, scope: ClientScope) -> Option<&'static str> {
         let servers = |plan: &Self| plan.split().into_iter().map(|plan| plan.server);
         if servers(self).count() != servers(running).count() {
             return Some("the number of `[[servers]]`");
@@ -37,7 +37,7 @@ impl Plan {
             ("the presence of `[auth]`", self.auth.is_some() != running.auth.is_some()),
         ];
         changed
-            .or_else(|| (told == ClientScope::Single).then(greeted).flatten())
+            .or_else(|| (scope == ClientScope::Single).then(greeted).flatten())
             .or_else(|| parts.into_iter().find_map(|(name, differs)| differs.then_some(name)))
     }
 

@@ -139,8 +139,8 @@ fn chosen_names<'a>(
         true => Ok(value.clone()),
         false => {
             let help = suggestion(value, kind.plural, &known);
-            let what = format!("unknown {} `{value}`", kind.singular);
-            Err(ConfigProblem::new(what).help(help).at(span.clone()))
+            let message = format!("unknown {} `{value}`", kind.singular);
+            Err(ConfigProblem::new(message).help(help).at(span.clone()))
         }
     };
     names.iter().map(named).collect::<Result<_, _>>().map(Some)
@@ -148,9 +148,10 @@ fn chosen_names<'a>(
 
 fn check_distinct(server: &ServerPlan, taken: &mut HashSet<String>) -> Result<(), ConfigProblem> {
     let of_path = server.path.as_ref().map(|path| (format!("path {path}"), "path"));
-    for (key, what) in [(format!("name {}", server.name), "name")].into_iter().chain(of_path) {
+    for (key, description) in [(format!("name {}", server.name), "name")].into_iter().chain(of_path)
+    {
         if !taken.insert(key) {
-            return Err(ConfigProblem::new(format!("two servers have the same {what}"))
+            return Err(ConfigProblem::new(format!("two servers have the same {description}"))
                 .help("set a different `name` and `path` for each server"));
         }
     }
@@ -204,7 +205,8 @@ impl Plan {
             true => file.clone(),
             false => file.with_extension(format!("{}.sqlite", server.name)),
         });
-        let skills = self.skills.clone().filter(|_| server.packs.iter().any(|it| it == "skills"));
+        let skills =
+            self.skills.clone().filter(|_| server.packs.iter().any(|text| text == "skills"));
         let upstreams = upstreams.collect();
         Self { server, other_servers: Vec::new(), upstreams, state, skills, ..self.clone() }
     }

@@ -416,35 +416,35 @@ fn a_byte_order_mark_and_carriage_returns_are_no_fault() {
 /// The location and the message.
 fn said(error: &ConfigError) -> String {
     match &error.location {
-        Some(place) => format!("{}:{} {}", place.line, place.column, error.message),
+        Some(location) => format!("{}:{} {}", location.line, location.column, error.message),
         None => error.message.clone(),
     }
 }
 
 #[test]
 fn the_folder_of_skills_is_seen_from_the_folder_of_the_file() {
-    let place = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(place.path().join("my/skills")).unwrap();
-    std::fs::write(place.path().join("file"), "").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(directory.path().join("my/skills")).unwrap();
+    std::fs::write(directory.path().join("file"), "").unwrap();
     let read = |text: &str| {
-        let plan = Plan::read(text, place.path(), &["skills", "echo"], &environment);
+        let plan = Plan::read(text, directory.path(), &["skills", "echo"], &environment);
         plan.map_err(|problem| problem.into_error("creole.toml", text))
     };
     let with = |folder: &str| {
         read(&format!("[server]\npacks = [\"skills\"]\n[skills]\nfolder = \"{folder}\"\n"))
     };
-    assert_eq!(with("my/skills").unwrap().skills, Some(place.path().join("my/skills")));
-    for wrong in ["", "no", "file"] {
-        let error = with(wrong).unwrap_err();
-        let at = error.location.as_ref().map(|place| (place.line, place.column));
+    assert_eq!(with("my/skills").unwrap().skills, Some(directory.path().join("my/skills")));
+    for invalid in ["", "no", "file"] {
+        let error = with(invalid).unwrap_err();
+        let at = error.location.as_ref().map(|location| (location.line, location.column));
         assert_eq!(at, Some((4, 10)), "{error}");
         assert!(error.help.is_some(), "{error}");
     }
     let usual = read("[server]\npacks = [\"skills\"]").unwrap_err();
     assert!(usual.message.ends_with("does not exist"), "{usual}");
-    std::fs::create_dir(place.path().join("skills")).unwrap();
-    let usual = read("[server]\npacks = [\"skills\"]\n[skills]").unwrap();
-    assert_eq!(usual.skills, Some(place.path().join("skills")));
+    std::fs::create_dir(directory.path().join("skills")).unwrap();
+    let defaults = read("[server]\npacks = [\"skills\"]\n[skills]").unwrap();
+    assert_eq!(defaults.skills, Some(directory.path().join("skills")));
     let alone = read("[server]\npacks = [\"echo\"]\n[skills]").unwrap_err();
     assert_eq!(alone.help.as_deref(), Some("add \"skills\" to `packs`"));
 }

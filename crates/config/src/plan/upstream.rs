@@ -155,11 +155,11 @@ fn upstream(
 ) -> Result<UpstreamPlan, ConfigProblem> {
     let name = own_name(name)?;
     let prefix = match &table.prefix {
-        Some(written) => prefix(written)?,
+        Some(value) => prefix(value)?,
         None => format!("{name}{SEPARATOR}"),
     };
     let (revision, era) = revision_and_era(table.revision.as_ref(), table.era.as_ref())?;
-    let time = |written: Option<i64>, usual| seconds(written.unwrap_or(usual));
+    let time = |written: Option<i64>, default_value| seconds(written.unwrap_or(default_value));
     Ok(UpstreamPlan {
         prefix,
         revision,
@@ -178,15 +178,15 @@ fn upstream(
 }
 
 fn count_or(written: Option<Ranged<1, 100_000>>, usual: usize) -> usize {
-    written.and_then(|most| usize::try_from(most.get()).ok()).unwrap_or(usual)
+    written.and_then(|max| usize::try_from(max.get()).ok()).unwrap_or(usual)
 }
 
 /// The name of an upstream, which must not contain the separator.
-fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value: name, span } = written;
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    let is_plain = !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(letter);
-    let wrong = if name.contains(SEPARATOR) || name.ends_with('_') {
+fn own_name(value: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value: name, span } = value;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_plain = !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(is_allowed);
+    let problem = if name.contains(SEPARATOR) || name.ends_with('_') {
         format!(
             "invalid upstream name `{name}`: `{SEPARATOR}` separates the upstream's name \
             from a tool's name"
@@ -197,13 +197,13 @@ fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
         return Ok(name);
     };
     let help = format!("use at most {MAX_NAME} letters, digits, `-` or single `_`");
-    Err(ConfigProblem::new(wrong).help(help).at(span))
+    Err(ConfigProblem::new(problem).help(help).at(span))
 }
 
-fn prefix(written: &Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = written;
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
-    if value.len() > MAX_NAME || !value.bytes().all(letter) {
+fn prefix(item: &Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = item;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    if value.len() > MAX_NAME || !value.bytes().all(is_allowed) {
         let help = format!("use at most {MAX_NAME} letters, digits, `_`, `-`, `.` or `/`");
         return Err(ConfigProblem::new(format!("invalid prefix `{value}`"))
             .help(help)
@@ -218,19 +218,19 @@ fn revision_and_era(
     era: Option<&Spanned<UpstreamEra>>,
 ) -> Result<(Option<Revision>, UpstreamEra), ConfigProblem> {
     let chosen = era.map_or(UpstreamEra::Auto, |era| era.value);
-    let Some(written) = revision else { return Ok((None, chosen)) };
-    let Some(revision) = Revision::from_name(&written.value) else {
-        let help = suggestion(&written.value, "the known revisions", &protocol_names::revisions());
-        let what = format!("unknown revision `{}`", written.value);
-        return Err(ConfigProblem::new(what).help(help).at(written.span.clone()));
+    let Some(value) = revision else { return Ok((None, chosen)) };
+    let Some(revision) = Revision::from_name(&value.value) else {
+        let help = suggestion(&value.value, "the known revisions", &protocol_names::revisions());
+        let message = format!("unknown revision `{}`", value.value);
+        return Err(ConfigProblem::new(message).help(help).at(value.span.clone()));
     };
     let of_revision = match revision.rules().has_handshake() {
         true => UpstreamEra::Handshake,
         false => UpstreamEra::Stateless,
     };
     if let Some(era) = era.filter(|era| ![UpstreamEra::Auto, of_revision].contains(&era.value)) {
-        let what = format!("`revision` {} does not belong to the configured `era`", written.value);
-        return Err(ConfigProblem::new(what)
+        let message = format!("`revision` {} does not belong to the configured `era`", value.value);
+        return Err(ConfigProblem::new(message)
             .help("remove `era` or `revision`")
             .at(era.span.clone()));
     }
@@ -252,22 +252,22 @@ fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddre
             Err(_) => {
                 let names: Vec<&str> = presets::ALL.iter().map(|preset| preset.name).collect();
                 let help = suggestion(&preset.value, "the known presets", &names);
-                let what = format!("unknown preset `{}`", preset.value);
-                Err(ConfigProblem::new(what).help(help).at(preset.span))
+                let message = format!("unknown preset `{}`", preset.value);
+                Err(ConfigProblem::new(message).help(help).at(preset.span))
             }
         };
     }
     let only = |key: &str, with: &str, span: &std::ops::Range<usize>| {
-        let what = format!("`{key}` is only valid for upstreams with a `{with}`");
-        ConfigProblem::new(what).help("remove it").at(span.clone())
+        let message = format!("`{key}` is only valid for upstreams with a `{with}`");
+        ConfigProblem::new(message).help("remove it").at(span.clone())
     };
     match (command, url) {
         (Some(command), None) => {
             let spans = [
-                ("headers", headers.map(|it| it.span)),
-                ("token_file", token_file.map(|it| it.span)),
-                ("token_command", token_command.map(|it| it.span)),
-                ("ca_file", ca_file.map(|it| it.span)),
+                ("headers", headers.map(|value| value.span)),
+                ("token_file", token_file.map(|value| value.span)),
+                ("token_command", token_command.map(|value| value.span)),
+                ("ca_file", ca_file.map(|value| value.span)),
             ];
             if let Some((key, Some(span))) = spans.iter().find(|(_, span)| span.is_some()) {
                 return Err(only(key, "url", span));
@@ -276,15 +276,17 @@ fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddre
             Ok(UpstreamAddress::Command {
                 command: program("command", command)?,
                 env: env.into_iter().map(variable).collect::<Result<_, _>>()?,
-                env_pass: inherited_variables(env_pass.map(|it| it.value).unwrap_or_default())?,
+                env_pass: inherited_variables(
+                    env_pass.map(|value| value.value).unwrap_or_default(),
+                )?,
                 cwd: cwd.map(|cwd| file("cwd", cwd)).transpose()?,
             })
         }
         (None, Some(url)) => {
             let spans = [
-                ("env", env.map(|it| it.span)),
-                ("env_pass", env_pass.map(|it| it.span)),
-                ("cwd", cwd.map(|it| it.span)),
+                ("env", env.map(|value| value.span)),
+                ("env_pass", env_pass.map(|value| value.span)),
+                ("cwd", cwd.map(|value| value.span)),
             ];
             if let Some((key, Some(span))) = spans.iter().find(|(_, span)| span.is_some()) {
                 return Err(only(key, "command", span));
@@ -309,21 +311,18 @@ fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddre
     }
 }
 
-fn program(
-    key: &str,
-    written: Spanned<Vec<Spanned<String>>>,
-) -> Result<Vec<String>, ConfigProblem> {
+fn program(key: &str, item: Spanned<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigProblem> {
     let help = "write the program and its arguments, such as `[\"npx\", \"-y\", \"server\"]`";
-    let is_named = written.value.first().is_some_and(|program| !program.value.trim().is_empty());
+    let is_named = item.value.first().is_some_and(|program| !program.value.trim().is_empty());
     if !is_named {
-        let what = format!("`{key}` has no program");
-        return Err(ConfigProblem::new(what).help(help).at(written.span));
+        let message = format!("`{key}` has no program");
+        return Err(ConfigProblem::new(message).help(help).at(item.span));
     }
     let argument = |Spanned { value, span }: Spanned<String>| match value.contains('\0') {
         true => Err(ConfigProblem::new("an argument contains a NUL character").at(span)),
         false => Ok(value),
     };
-    written.value.into_iter().map(argument).collect()
+    item.value.into_iter().map(argument).collect()
 }
 
 pub(crate) fn variable(
@@ -340,18 +339,18 @@ pub(crate) fn variable(
 }
 
 pub(crate) fn inherited_variables(
-    written: Vec<Spanned<String>>,
+    values: Vec<Spanned<String>>,
 ) -> Result<Vec<String>, ConfigProblem> {
-    written.into_iter().map(variable_name).collect()
+    values.into_iter().map(variable_name).collect()
 }
 
-pub(crate) fn variable_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value: name, span } = written;
+pub(crate) fn variable_name(value: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value: name, span } = value;
     if is_variable_name(&name) {
         return Ok(name);
     }
-    let what = format!("invalid environment variable name `{name}`");
-    Err(ConfigProblem::new(what).help("use letters, digits and `_`").at(span))
+    let message = format!("invalid environment variable name `{name}`");
+    Err(ConfigProblem::new(message).help("use letters, digits and `_`").at(span))
 }
 
 pub(crate) fn header(
@@ -364,26 +363,26 @@ pub(crate) fn header(
         return Err(ConfigProblem::new(format!("invalid header name `{name}`")).at(span));
     }
     if own.contains(&name.to_ascii_lowercase().as_str()) {
-        let what = format!("the header `{name}` is set by the transport");
-        return Err(ConfigProblem::new(what).help("remove it").at(span));
+        let message = format!("the header `{name}` is set by the transport");
+        return Err(ConfigProblem::new(message).help("remove it").at(span));
     }
     let is_plain =
         |text: &str| text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
     if !is_plain(&value.value) {
-        let what =
+        let message =
             format!("the value of `{name}` contains a character that is not allowed in a header");
-        return Err(ConfigProblem::new(what).at(value.span).hide_value());
+        return Err(ConfigProblem::new(message).at(value.span).hide_value());
     }
     Ok((name, Secret(value.value)))
 }
 
 /// The URL of an endpoint: http or https, with a host and without secrets.
-pub(crate) fn endpoint_url(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value: url, span } = written;
+pub(crate) fn endpoint_url(value: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value: url, span } = value;
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
-    let (wrong, help) = if host.contains('@') {
+    let (problem, help) = if host.contains('@') {
         return Err(ConfigProblem::new("`url` contains a user name or a password")
             .help("send credentials in a header: `headers = { Authorization = \"…\" }`")
             .at(span)
@@ -395,5 +394,5 @@ pub(crate) fn endpoint_url(written: Spanned<String>) -> Result<String, ConfigPro
     } else {
         return Ok(url);
     };
-    Err(ConfigProblem::new(wrong).help(help).at(span))
+    Err(ConfigProblem::new(problem).help(help).at(span))
 }

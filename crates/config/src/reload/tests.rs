@@ -52,32 +52,33 @@ async fn served(folder: &TempDir) -> (Arc<Reloader>, Authenticator) {
     let auth = plan.auth.as_ref().unwrap();
     let callers = Authenticator::new(auth_settings(auth).unwrap()).unwrap();
     let (host, callers_too) = (Arc::new(host), Some(callers.clone()));
-    let renewal = Reloader::new(&plan, host, options, vec![served], callers_too, ClientScope::Many);
-    (renewal, callers)
+    let reloader =
+        Reloader::new(&plan, host, options, vec![served], callers_too, ClientScope::Many);
+    (reloader, callers)
 }
 
 #[tokio::test]
 async fn a_failed_reload_admits_no_further_callers() {
     let folder = tempfile::tempdir().unwrap();
-    let (renewal, callers) = served(&folder).await;
+    let (reloader, callers) = served(&folder).await;
     write(&folder, 2);
     fs::write(folder.path().join("seal"), "not a key").unwrap();
-    assert!(renewal.reload().await.is_err());
+    assert!(reloader.reload().await.is_err());
     assert_eq!(callers.count(), (0, 1));
     fs::write(folder.path().join("seal"), "1".repeat(64)).unwrap();
-    renewal.reload().await.unwrap();
+    reloader.reload().await.unwrap();
     assert_eq!(callers.count(), (0, 2));
 }
 
 #[tokio::test]
 async fn the_end_does_not_wait_for_a_reload() {
     let folder = tempfile::tempdir().unwrap();
-    let (renewal, callers) = served(&folder).await;
-    let reload = renewal.running.lock().await;
-    timeout(LONG, renewal.close()).await.expect("an end");
+    let (reloader, callers) = served(&folder).await;
+    let reload = reloader.running.lock().await;
+    timeout(LONG, reloader.close()).await.expect("an end");
     drop(reload);
     write(&folder, 2);
-    assert!(renewal.reload().await.is_err(), "no reload is applied after the end");
+    assert!(reloader.reload().await.is_err(), "no reload is applied after the end");
     assert_eq!(callers.count(), (0, 1));
 }
 

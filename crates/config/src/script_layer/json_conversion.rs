@@ -12,8 +12,10 @@ use serde_json::{Map, Value, json};
 /// A call as JSON for a script.
 pub(crate) fn call_to_json(call: &Call) -> String {
     let client = call.context.caller().client.as_ref();
-    let client = client.and_then(|said| said.decode::<Implementation>().ok());
-    let client = client.map(|it| json!({ "name": it.name, "version": it.version }));
+    let client = client.and_then(|message| message.decode::<Implementation>().ok());
+    let client = client.map(
+        |implementation| json!({ "name": implementation.name, "version": implementation.version }),
+    );
     let mut seen = subject_fields(&call.operation);
     seen.insert("principal".to_owned(), json!(call.context.principal()));
     seen.insert("client".to_owned(), json!(client));
@@ -41,28 +43,29 @@ fn subject_fields(operation: &Operation) -> Map<String, Value> {
 
 /// The call that a script forwards, or why it is invalid.
 pub(crate) fn call_from_json(call: &Call, text: &str) -> Result<Call, String> {
-    let refusal = |what: &str| json!({ "message": what, "name": "TypeError" }).to_string();
-    let wanted: Value =
+    let refusal =
+        |description: &str| json!({ "message": description, "name": "TypeError" }).to_string();
+    let expected: Value =
         serde_json::from_str(text).map_err(|_| refusal("the argument of `next` is not a call"))?;
-    if wanted["method"] != json!(call.operation.method()) {
+    if expected["method"] != json!(call.operation.method()) {
         return Err(refusal("the argument of `next` has another `method` than the call"));
     }
     let mut call = call.clone();
     match &mut call.operation {
         Operation::CallTool { name, arguments } | Operation::GetPrompt { name, arguments } => {
-            *name = string(&wanted, "name").ok_or_else(|| refusal("the call has no `name`"))?;
-            let given = wanted.get("arguments").filter(|it| !it.is_null()).cloned();
-            let given = given.unwrap_or_else(|| json!({}));
-            if !given.is_object() {
+            *name = string(&expected, "name").ok_or_else(|| refusal("the call has no `name`"))?;
+            let given = expected.get("arguments").filter(|value| !value.is_null()).cloned();
+            let item = given.unwrap_or_else(|| json!({}));
+            if !item.is_object() {
                 return Err(refusal("the `arguments` of the call are not an object"));
             }
             let before = arguments.as_ref().and_then(|raw| raw.decode::<Value>().ok());
-            if !is_same_value(&before.unwrap_or_else(|| json!({})), &given) {
-                *arguments = Some(Raw::from_value(&given));
+            if !is_same_value(&before.unwrap_or_else(|| json!({})), &item) {
+                *arguments = Some(Raw::from_value(&item));
             }
         }
         Operation::ReadResource { uri } => {
-            *uri = string(&wanted, "uri").ok_or_else(|| refusal("the call has no `uri`"))?;
+            *uri = string(&expected, "uri").ok_or_else(|| refusal("the call has no `uri`"))?;
         }
         _ => {}
     }
@@ -99,11 +102,11 @@ impl ForwardedCall {
     }
 
     /// The fault itself, if the script rethrew it.
-    pub(crate) fn rethrown_outcome(self, thrown: &ScriptError) -> Option<Outcome> {
+    pub(crate) fn rethrown_outcome(self, error: &ScriptError) -> Option<Outcome> {
         match &self.outcome {
             Outcome::Fail(fault)
-                if fault_text(fault) == thrown.message
-                    && thrown.kind.as_deref() == Some(fault.kind.name()) =>
+                if fault_text(fault) == error.message
+                    && error.kind.as_deref() == Some(fault.kind.name()) =>
             {
                 Some(self.outcome)
             }
@@ -159,8 +162,8 @@ pub(crate) fn outcome_from_json(
     let Some(text) = text else { return Err("`request` returned nothing".to_owned()) };
     let value: Value = serde_json::from_str(text)
         .map_err(|_| "`request` returned a value that is nested too deep")?;
-    if let Some(last) =
-        last.filter(|last| last.result_json.as_ref().is_some_and(|it| is_same_value(it, &value)))
+    if let Some(last) = last
+        .filter(|last| last.result_json.as_ref().is_some_and(|item| is_same_value(item, &value)))
     {
         return Ok(last.outcome);
     }
@@ -236,9 +239,9 @@ fn is_same_value(one: &Value, other: &Value) -> bool {
         }
         (Value::Object(one), Value::Object(other)) => {
             one.len() == other.len()
-                && one
-                    .iter()
-                    .all(|(key, value)| other.get(key).is_some_and(|it| is_same_value(value, it)))
+                && one.iter().all(|(key, value)| {
+                    other.get(key).is_some_and(|item| is_same_value(value, item))
+                })
         }
         (one, other) => one == other,
     }

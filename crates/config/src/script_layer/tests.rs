@@ -170,12 +170,12 @@ async fn a_script_that_computes_too_long_fails_its_own_call_only() {
 
 #[tokio::test]
 async fn big_results_pass_and_answers_keep_their_data() {
-    let answer = ToolResult::structured(Raw::from_value(&json!({ "text": "x".repeat(1 << 20) })));
+    let result = ToolResult::structured(Raw::from_value(&json!({ "text": "x".repeat(1 << 20) })));
     let layer = layer(
         "async function request(call, next) { const it = await next(call); it.structuredContent.n = 1; return it; }",
     );
     let (service, _) =
-        FlakyTools::serve_with_result(layer, Fault::new(FaultKind::Busy, ""), 0, answer);
+        FlakyTools::serve_with_result(layer, Fault::new(FaultKind::Busy, ""), 0, result);
     let changed = relayed(&call(&service, "a", "read", "{}").await);
     assert_eq!(changed["structuredContent"]["n"], 1);
     assert_eq!(changed["structuredContent"]["text"].as_str().unwrap().len(), 1 << 20);

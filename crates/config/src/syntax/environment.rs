@@ -94,8 +94,8 @@ fn resolve_variable(reference: &str, lookup: Lookup<'_>) -> Result<String, Confi
         (Ok(value), None) => Ok(value),
         (Ok(value), Some(_)) if !value.is_empty() => Ok(value),
         (Err(VarError::NotUnicode(_)), _) => {
-            let what = format!("the environment variable `{name}` is not UTF-8");
-            Err(ConfigProblem::new(what).about_part(reference))
+            let message = format!("the environment variable `{name}` is not UTF-8");
+            Err(ConfigProblem::new(message).about_part(reference))
         }
         (_, Some(otherwise)) => Ok(otherwise.to_owned()),
         (Err(VarError::NotPresent), None) => {
@@ -108,9 +108,9 @@ fn resolve_variable(reference: &str, lookup: Lookup<'_>) -> Result<String, Confi
 
 /// Whether this is a valid name of a variable.
 pub(crate) fn is_variable_name(name: &str) -> bool {
-    let letter = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
-    let rest = |byte: u8| letter(byte) || byte.is_ascii_digit();
-    name.bytes().next().is_some_and(letter) && name.bytes().all(rest)
+    let is_allowed = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
+    let rest = |byte: u8| is_allowed(byte) || byte.is_ascii_digit();
+    name.bytes().next().is_some_and(is_allowed) && name.bytes().all(rest)
 }
 
 #[cfg(test)]

@@ -59,8 +59,8 @@ pub(crate) struct ConfigProblem {
 
 impl ConfigProblem {
     /// A problem without a location.
-    pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { span: None, part: None, message: what.into(), help: None, is_hidden: false }
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { span: None, part: None, message: message.into(), help: None, is_hidden: false }
     }
 
     /// Sets the location.
@@ -95,13 +95,13 @@ impl ConfigProblem {
 
     /// The error in the file of this name and text.
     pub(crate) fn into_error(self, file: &str, text: &str) -> ConfigError {
-        let place = self.span.map(|span| match self.is_hidden {
+        let location = self.span.map(|span| match self.is_hidden {
             true => Location::from_span(span.clone(), &masked(span, text)),
             false => Location::from_span(narrowed_span(span, self.part.as_deref(), text), text),
         });
         ConfigError {
             file: Some(file.to_owned()),
-            location: place,
+            location,
             message: self.message,
             help: self.help,
         }
@@ -135,7 +135,8 @@ fn mask_secrets(line: &str) -> String {
         while let Some(found) = shown[from..].find(key) {
             let (start, end) = (from + found, from + found + key.len());
             from = end;
-            let is_whole = !shown[..start].ends_with(|it: char| it.is_alphanumeric() || it == '_');
+            let is_whole = !shown[..start]
+                .ends_with(|character: char| character.is_alphanumeric() || character == '_');
             if let Some(secret) = value_span(&shown, end).filter(|_| is_whole) {
                 let stars = "*".repeat(shown[secret.clone()].chars().count());
                 shown.replace_range(secret, &stars);
@@ -149,7 +150,7 @@ fn mask_secrets(line: &str) -> String {
 fn value_span(line: &str, end: usize) -> Option<Range<usize>> {
     let rest = line[end..].trim_start_matches(['"', '\'']).trim_start();
     let text = rest.strip_prefix('=')?.trim_start();
-    let quote = text.chars().next().filter(|it| matches!(it, '"' | '\''))?;
+    let quote = text.chars().next().filter(|character| matches!(character, '"' | '\''))?;
     let inner = &text[1..];
     let start = line.len() - inner.len();
     let length = inner.find(quote).unwrap_or(inner.len());
@@ -180,8 +181,8 @@ impl ConfigError {
     }
 
     /// An error without a location.
-    pub(crate) fn without_location(what: impl Into<String>, help: Option<String>) -> Self {
-        Self { file: None, location: None, message: what.into(), help }
+    pub(crate) fn without_location(message: impl Into<String>, help: Option<String>) -> Self {
+        Self { file: None, location: None, message: message.into(), help }
     }
 }
 
@@ -192,14 +193,14 @@ impl fmt::Display for ConfigError {
         write!(formatter, "error: {}", escape_control(&self.message))?;
         let mut gutter = 1;
         if let Some(file) = &self.file {
-            gutter = self.location.as_ref().map_or(1, |place| place.line.to_string().len());
+            gutter = self.location.as_ref().map_or(1, |location| location.line.to_string().len());
             write!(formatter, "\n{:gutter$}--> {}", "", escape_control(file))?;
         }
-        if let Some(place) = &self.location {
-            let (text, offset, length) = place.visible_part();
-            write!(formatter, ":{}:{}", place.line, place.column)?;
+        if let Some(location) = &self.location {
+            let (text, offset, length) = location.visible_part();
+            write!(formatter, ":{}:{}", location.line, location.column)?;
             write!(formatter, "\n{:gutter$} |", "")?;
-            write!(formatter, "\n{} | {text}", place.line)?;
+            write!(formatter, "\n{} | {text}", location.line)?;
             write!(formatter, "\n{:gutter$} | {:offset$}{:^<length$}", "", "", "")?;
         }
         match &self.help {
@@ -219,8 +220,8 @@ impl Location {
         let mut text = String::from(if first > 0 { "…" } else { "" });
         let mut offset = text.chars().count();
         let mut length = 0;
-        for (position, letter) in line[first..last].iter().enumerate() {
-            let width = push_escaped(*letter, &mut text);
+        for (position, character) in line[first..last].iter().enumerate() {
+            let width = push_escaped(*character, &mut text);
             let position = first + position;
             if position < fault {
                 offset += width;
@@ -236,14 +237,14 @@ impl Location {
 }
 
 /// Appends one character so that it cannot control the terminal. Returns the number of characters written.
-fn push_escaped(letter: char, text: &mut String) -> usize {
-    match letter {
+fn push_escaped(character: char, text: &mut String) -> usize {
+    match character {
         '\t' => {
             text.push_str("    ");
             4
         }
-        letter => {
-            text.push(if letter.is_control() { '\u{fffd}' } else { letter });
+        character => {
+            text.push(if character.is_control() { '\u{fffd}' } else { character });
             1
         }
     }
@@ -251,8 +252,8 @@ fn push_escaped(letter: char, text: &mut String) -> usize {
 
 /// A text with escaped control characters.
 fn escape_control(text: &str) -> String {
-    let escape = |letter: char| -> String {
-        if letter.is_control() { letter.escape_default().collect() } else { letter.into() }
+    let escape = |character: char| -> String {
+        if character.is_control() { character.escape_default().collect() } else { character.into() }
     };
     text.chars().map(escape).collect()
 }
@@ -287,7 +288,7 @@ mod tests {
         assert!(rendered.contains(":1:302\n"), "{rendered}");
         let lines: Vec<&str> = rendered.lines().collect();
         assert!(lines[3].starts_with("1 | …aaa") && lines[3].ends_with("bbb…"), "{rendered}");
-        let mark = lines[4].chars().position(|letter| letter == '^').unwrap();
+        let mark = lines[4].chars().position(|character| character == '^').unwrap();
         assert_eq!(lines[3].chars().nth(mark), Some('='));
     }
 
@@ -307,8 +308,8 @@ mod tests {
             ("password = \"unclosed", "password = \"********"),
             ("value = 5 # bearer", "value = 5 # bearer"),
         ];
-        for (written, shown) in rows {
-            assert_eq!(mask_secrets(written), shown);
+        for (text, shown) in rows {
+            assert_eq!(mask_secrets(text), shown);
         }
         assert!(!shown("token = { valeu = 1, value = \"hunter2\" }", "valeu").contains("hunter2"));
     }
@@ -316,7 +317,10 @@ mod tests {
     #[test]
     fn a_position_at_the_end_has_one_mark() {
         let error = ConfigProblem::new("wrong").at(3..3).into_error("a.toml", "a =");
-        assert_eq!(error.location.as_ref().map(|place| (place.column, place.length)), Some((4, 1)));
+        assert_eq!(
+            error.location.as_ref().map(|location| (location.column, location.length)),
+            Some((4, 1))
+        );
         assert!(error.to_string().ends_with("1 | a =\n  |    ^"));
     }
 
@@ -325,7 +329,7 @@ mod tests {
         let problem = ConfigProblem::new("wrong \u{1b}[31m").at(0..2).help("\u{9b}1m");
         let rendered = problem.into_error("a\nb", "\u{1b}[2J = 1").to_string();
         assert!(
-            rendered.chars().all(|letter| letter == '\n' || !letter.is_control()),
+            rendered.chars().all(|character| character == '\n' || !character.is_control()),
             "{rendered}"
         );
         assert_eq!(rendered.lines().count(), 6);

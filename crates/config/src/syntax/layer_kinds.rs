@@ -71,8 +71,8 @@ fn take_kind<'a>(options: &mut DeTable<'a>) -> Result<Spanned<Cow<'a, str>>, Con
             if LAYER_KINDS.contains(&&*kind) {
                 return Ok(Spanned::new(span, kind));
             }
-            let said = suggestion(&kind, "the known kinds", &LAYER_KINDS);
-            Err(ConfigProblem::new(format!("unknown kind of layer `{kind}`")).help(said).at(span))
+            let text = suggestion(&kind, "the known kinds", &LAYER_KINDS);
+            Err(ConfigProblem::new(format!("unknown kind of layer `{kind}`")).help(text).at(span))
         }
         Some((span, _)) => {
             Err(ConfigProblem::new("expected a string in quotes").help(help()).at(span))

@@ -56,8 +56,8 @@ fn is_swap(left: &[char], right: &[char]) -> bool {
 }
 
 /// Ignores case and the difference between hyphen and underscore, which are easily confused.
-fn normalized_letter(letter: char) -> char {
-    if letter == '_' { '-' } else { letter.to_ascii_lowercase() }
+fn normalized_letter(character: char) -> char {
+    if character == '_' { '-' } else { character.to_ascii_lowercase() }
 }
 
 #[cfg(test)]

@@ -19,14 +19,14 @@ pub(crate) fn syntax_error(error: &Error) -> ConfigProblem {
 /// The problem in a valid TOML file that is not a configuration.
 pub(crate) fn schema_error(error: &Error, text: &str) -> ConfigProblem {
     let message = error.message();
-    let written = error.span().and_then(|span| text.get(span)).unwrap_or_default();
+    let output = error.span().and_then(|span| text.get(span)).unwrap_or_default();
     if let Some((key, problem)) = missing_key(message) {
         // A missing table has no location: its span would be the whole file.
         return if key == SERVER_TABLE { problem } else { with_location(problem, error) };
     }
     let problem = unknown_key(message)
-        .or_else(|| unknown_value(message, written))
-        .or_else(|| wrong_type(message, written))
+        .or_else(|| unknown_value(message, output))
+        .or_else(|| wrong_type(message, output))
         .unwrap_or_else(|| ConfigProblem::new(message));
     with_location(problem, error)
 }
@@ -49,13 +49,13 @@ fn unknown_key(message: &str) -> Option<ConfigProblem> {
 }
 
 /// Whether the written text contains variables. Their values may be secrets and are not shown.
-fn has_variables(written: &str) -> bool {
-    written.starts_with(['"', '\'']) && written.contains("${")
+fn has_variables(text: &str) -> bool {
+    text.starts_with(['"', '\'']) && text.contains("${")
 }
 
-fn unknown_value(message: &str, written: &str) -> Option<ConfigProblem> {
+fn unknown_value(message: &str, text: &str) -> Option<ConfigProblem> {
     let (word, known) = message.strip_prefix("unknown variant `")?.split_once('`')?;
-    if has_variables(written) {
+    if has_variables(text) {
         let help = format!("the allowed values are {}", backquoted_list(backquoted(known)));
         return Some(ConfigProblem::new("this is not one of the allowed values").help(help));
     }
@@ -72,7 +72,7 @@ fn missing_key(message: &str) -> Option<(&str, ConfigProblem)> {
     Some((key, ConfigProblem::new(format!("`{key}` is missing")).help(help)))
 }
 
-fn wrong_type(message: &str, written: &str) -> Option<ConfigProblem> {
+fn wrong_type(message: &str, text: &str) -> Option<ConfigProblem> {
     if message == "wanted string or table" {
         return Some(ConfigProblem::new("expected a string in quotes"));
     }
@@ -81,7 +81,7 @@ fn wrong_type(message: &str, written: &str) -> Option<ConfigProblem> {
     let problem = ConfigProblem::new(format!(
         "expected {}, found {}",
         expected_type(expected),
-        if has_variables(written) { "a string".to_owned() } else { found_type(found) }
+        if has_variables(text) { "a string".to_owned() } else { found_type(found) }
     ));
     Some(match (expected, found.starts_with("string ")) {
         ("a sequence", true) => problem.help("write a list of strings: `[\"…\", \"…\"]`"),

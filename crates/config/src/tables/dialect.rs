@@ -145,12 +145,12 @@ impl DialectTable {
     /// The position of a key's value, for the keys that can contradict another key.
     pub(crate) fn span_of(&self, key: &str) -> Option<std::ops::Range<usize>> {
         match key {
-            "name" => self.name.as_ref().map(|placed| placed.span.clone()),
-            "version" => self.version.as_ref().map(|placed| placed.span.clone()),
-            "lifecycle" => self.lifecycle.as_ref().map(|placed| placed.span.clone()),
-            "methods" => self.methods.as_ref().map(|placed| placed.span.clone()),
-            "missing_id" => self.missing_id.as_ref().map(|placed| placed.span.clone()),
-            "max_message" => self.max_message.as_ref().map(|placed| placed.span.clone()),
+            "name" => self.name.as_ref().map(|spanned| spanned.span.clone()),
+            "version" => self.version.as_ref().map(|spanned| spanned.span.clone()),
+            "lifecycle" => self.lifecycle.as_ref().map(|spanned| spanned.span.clone()),
+            "methods" => self.methods.as_ref().map(|spanned| spanned.span.clone()),
+            "missing_id" => self.missing_id.as_ref().map(|spanned| spanned.span.clone()),
+            "max_message" => self.max_message.as_ref().map(|spanned| spanned.span.clone()),
             _ => None,
         }
     }

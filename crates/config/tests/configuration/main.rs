@@ -160,10 +160,10 @@ fn every_key_of_the_schema_is_described() {
 
 #[test]
 fn the_reference_is_current() {
-    let written = include_str!("../../../../docs/configuration.md");
-    let (_, written) = written.split_once("\n\n").unwrap();
+    let text = include_str!("../../../../docs/configuration.md");
+    let (_, text) = text.split_once("\n\n").unwrap();
     assert!(
-        written == reference(&creole_config::packs()),
+        text == reference(&creole_config::packs()),
         "the document is outdated: run cargo xtask docs"
     );
 }

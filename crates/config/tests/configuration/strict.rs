@@ -40,7 +40,7 @@ fn every_key_of_the_schema_is_in_the_full_file() {
         for table in table["oneOf"].as_array().into_iter().flatten().chain([table]) {
             for key in table["properties"].as_object().into_iter().flat_map(Map::keys) {
                 let is_there = [format!("{key} ="), format!(".{key} ="), format!(".{key}]")];
-                if !is_there.iter().any(|it| FULL.contains(it)) {
+                if !is_there.iter().any(|text| FULL.contains(text)) {
                     missing.insert(format!("{name}.{key}"));
                 }
             }
@@ -70,14 +70,19 @@ fn each(value: &Value, pointer: &str, visit: &mut impl FnMut(&str, &Value)) {
 
 /// Asserts that the reader rejects a file if the schema rejects it. Returns whether the schema does.
 #[track_caller]
-fn is_refused_by_both(folder: &Path, validator: &Validator, changed: &Value, what: &str) -> bool {
+fn is_refused_by_both(
+    folder: &Path,
+    validator: &Validator,
+    changed: &Value,
+    description: &str,
+) -> bool {
     if validator.is_valid(changed) {
         return false;
     }
     let Some(text) = written(changed) else { return false };
     match load(folder, &text) {
-        Ok(_) => panic!("the schema refuses it, and the reader takes it: {what}"),
-        Err(error) => assert!(error.location.is_some(), "no place: {what}\n{error}"),
+        Ok(_) => panic!("the schema refuses it, and the reader takes it: {description}"),
+        Err(error) => assert!(error.location.is_some(), "no place: {description}\n{error}"),
     }
     true
 }
@@ -140,8 +145,9 @@ fn a_value_of_another_type_is_refused() {
             }
             let mut changed = full.clone();
             *changed.pointer_mut(pointer).unwrap() = other.clone();
-            let what = format!("{pointer} = {other}");
-            refused += usize::from(is_refused_by_both(folder.path(), &validator, &changed, &what));
+            let message = format!("{pointer} = {other}");
+            refused +=
+                usize::from(is_refused_by_both(folder.path(), &validator, &changed, &message));
         }
     });
     assert!(refused > 500, "{refused}");

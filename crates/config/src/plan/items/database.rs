@@ -27,7 +27,7 @@ pub(crate) fn resolve(
     for (name, table) in tables.map(|tables| tables.0).unwrap_or_default() {
         let span = name.span.clone();
         let enabled = table.enabled.unwrap_or(true);
-        let resolved = database(&name, table, folder).map_err(|it| it.or_at(span))?;
+        let resolved = database(&name, table, folder).map_err(|problem| problem.or_at(span))?;
         let (database, tables) = resolved;
         if enabled && !tables.is_empty() {
             let database = database.clone();
@@ -43,27 +43,28 @@ fn database(
     table: DatabaseTable,
     folder: &Path,
 ) -> Result<(Database, Vec<String>), ConfigProblem> {
-    let usual = DatabaseLimits::default();
+    let defaults = DatabaseLimits::default();
     let limits = DatabaseLimits {
-        max_connections: table.connections.map_or(usual.max_connections, |it| count(it.get())),
-        max_rows: table.max_rows.map_or(usual.max_rows, |it| count(it.get())),
-        query_timeout: table.timeout_seconds.map_or(usual.query_timeout, |it| seconds(it.get())),
+        max_connections: table.connections.map_or(defaults.max_connections, |it| count(it.get())),
+        max_rows: table.max_rows.map_or(defaults.max_rows, |it| count(it.get())),
+        query_timeout: table.timeout_seconds.map_or(defaults.query_timeout, |it| seconds(it.get())),
     };
     let address = address(table.url, table.password, table.password_file, folder)?;
     let tables = table.tables.unwrap_or_default();
     if let Some(beyond) = tables.get(MAX_TABLES) {
-        let what = format!("`tables` has more than {MAX_TABLES} names");
-        return Err(ConfigProblem::new(what).at(beyond.span.clone()));
+        let message = format!("`tables` has more than {MAX_TABLES} names");
+        return Err(ConfigProblem::new(message).at(beyond.span.clone()));
     }
     let tables = tables.into_iter().map(table_name).collect::<Result<_, _>>()?;
     Ok((Database::new(&checked_name(name)?, address, limits), tables))
 }
 
 /// The name of a table, which is used unescaped in uris.
-fn table_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = written;
-    let letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | '-');
-    if value.is_empty() || value.len() > 128 || !value.chars().all(letter) {
+fn table_name(item: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = item;
+    let is_allowed =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | '-');
+    if value.is_empty() || value.len() > 128 || !value.chars().all(is_allowed) {
         return Err(ConfigProblem::new(format!("invalid table name `{value}`"))
             .help(
                 "use letters, digits, `_` and `-`, and `.` after a schema; create a view for a \
@@ -82,8 +83,8 @@ pub(crate) fn tasks(
 ) -> Result<Option<DatabaseAddress>, ConfigProblem> {
     let Some(Spanned { value: table, span }) = table else { return Ok(None) };
     if !packs.iter().any(|pack| pack == "tasks") {
-        let what = "`[tasks]` has no effect: the pack `tasks` is not enabled";
-        return Err(ConfigProblem::new(what).help("add \"tasks\" to `packs`").at(span));
+        let description = "`[tasks]` has no effect: the pack `tasks` is not enabled";
+        return Err(ConfigProblem::new(description).help("add \"tasks\" to `packs`").at(span));
     }
     address(table.url, table.password, table.password_file, folder).map(Some)
 }
@@ -96,22 +97,22 @@ fn address(
 ) -> Result<DatabaseAddress, ConfigProblem> {
     let password = match (password, password_file) {
         (Some(here), None) => Some(here.value),
-        (None, Some(written)) => Some(read_password(written, folder)?),
+        (None, Some(value)) => Some(read_password(value, folder)?),
         (None, None) => None,
-        (Some(_), Some(written)) => {
+        (Some(_), Some(value)) => {
             return Err(ConfigProblem::new(
                 "`password` and `password_file` exclude each other; remove one of them",
             )
-            .at(written.span));
+            .at(value.span));
         }
     };
     DatabaseAddress::parse(&url.value, password.as_deref(), folder)
-        .map_err(|what| ConfigProblem::new(what).at(url.span).hide_value())
+        .map_err(|message| ConfigProblem::new(message).at(url.span).hide_value())
 }
 
-fn read_password(written: Spanned<String>, folder: &Path) -> Result<String, ConfigProblem> {
-    let span = written.span.clone();
-    let path = folder.join(file("password_file", written)?);
+fn read_password(value: Spanned<String>, folder: &Path) -> Result<String, ConfigProblem> {
+    let span = value.span.clone();
+    let path = folder.join(file("password_file", value)?);
     let mut text = String::new();
     let read = match path.is_file() {
         true => File::open(&path)
@@ -122,8 +123,8 @@ fn read_password(written: Spanned<String>, folder: &Path) -> Result<String, Conf
     match read {
         Ok(_) => Ok(text.trim_end().to_owned()),
         Err(error) => {
-            let what = format!("cannot read the password from `{}`: {error}", path.display());
-            Err(ConfigProblem::new(what).at(span))
+            let message = format!("cannot read the password from `{}`: {error}", path.display());
+            Err(ConfigProblem::new(message).at(span))
         }
     }
 }

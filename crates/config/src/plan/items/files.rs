@@ -22,21 +22,23 @@ pub(crate) fn resolve(config: &mut Config, seen_from: &Path) -> Result<Vec<Recip
     let mut recipes = Vec::new();
     for (name, table) in entries(config.folders.take()) {
         let enabled = table.enabled.unwrap_or(true);
-        let recipe = folder(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
+        let recipe = folder(&name, table, seen_from).map_err(|problem| problem.or_at(name.span))?;
         recipes.extend(enabled.then(|| Recipe::Folder(Box::new(recipe))));
     }
     for (name, table) in entries(config.prompts.take()) {
         let enabled = table.enabled.unwrap_or(true);
-        let recipe = prompts(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
+        let recipe =
+            prompts(&name, table, seen_from).map_err(|problem| problem.or_at(name.span))?;
         recipes.extend(enabled.then(|| Recipe::Prompts(Box::new(recipe))));
     }
     let mut uris = Vec::new();
     for (name, table) in entries(config.resources.take()) {
         let (enabled, uri) = (table.enabled.unwrap_or(true), table.uri.clone());
-        let recipe = resource(&name, table, seen_from).map_err(|it| it.or_at(name.span))?;
+        let recipe =
+            resource(&name, table, seen_from).map_err(|problem| problem.or_at(name.span))?;
         if enabled && uris.contains(&uri.value) {
-            let what = format!("two resources have the URI `{}`", uri.value);
-            return Err(ConfigProblem::new(what)
+            let message = format!("two resources have the URI `{}`", uri.value);
+            return Err(ConfigProblem::new(message)
                 .help("choose a different `uri` for each")
                 .at(uri.span));
         }
@@ -55,21 +57,21 @@ fn folder(
     table: FolderTable,
     seen_from: &Path,
 ) -> Result<FolderRecipe, ConfigProblem> {
-    let usual = FolderRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
+    let defaults = FolderRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
     Ok(FolderRecipe {
         title: label("title", table.title)?,
         about: table.description,
         include: patterns("include", table.include)?,
         exclude: patterns("exclude", table.exclude)?,
-        hidden: table.hidden.unwrap_or(usual.hidden),
-        hard_links: table.hard_links.unwrap_or(usual.hard_links),
-        max_depth: table.max_depth.map_or(usual.max_depth, |depth| count(depth.get())),
-        max_files: table.max_files.map_or(usual.max_files, |files| count(files.get())),
+        hidden: table.hidden.unwrap_or(defaults.hidden),
+        hard_links: table.hard_links.unwrap_or(defaults.hard_links),
+        max_depth: table.max_depth.map_or(defaults.max_depth, |depth| count(depth.get())),
+        max_files: table.max_files.map_or(defaults.max_files, |files| count(files.get())),
         max_file_bytes: table
             .max_file_bytes
-            .map_or(usual.max_file_bytes, |bytes| bytes.get().unsigned_abs()),
-        watch: table.watch.unwrap_or(usual.watch),
-        ..usual
+            .map_or(defaults.max_file_bytes, |bytes| bytes.get().unsigned_abs()),
+        watch: table.watch.unwrap_or(defaults.watch),
+        ..defaults
     })
 }
 
@@ -78,15 +80,15 @@ fn prompts(
     table: PromptsTable,
     seen_from: &Path,
 ) -> Result<PromptsRecipe, ConfigProblem> {
-    let usual = PromptsRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
+    let defaults = PromptsRecipe::new(&checked_name(name)?, directory(table.path, seen_from)?);
     let prefix = match table.prefix {
         Some(prefix) if prefix.value.is_empty() => None,
         prefix => label("prefix", prefix)?,
     };
     Ok(PromptsRecipe {
         prefix: prefix.unwrap_or_default(),
-        watch: table.watch.unwrap_or(usual.watch),
-        ..usual
+        watch: table.watch.unwrap_or(defaults.watch),
+        ..defaults
     })
 }
 
@@ -98,14 +100,14 @@ fn resource(
     let one = "add `text`, or `file` with a file name";
     let body = match (table.text, table.file) {
         (Some(text), None) => ResourceBody::Text(text),
-        (None, Some(written)) => ResourceBody::File(existing_file(written, seen_from)?),
+        (None, Some(value)) => ResourceBody::File(existing_file(value, seen_from)?),
         (None, None) => {
             return Err(ConfigProblem::new("the resource has neither `text` nor `file`").help(one));
         }
-        (Some(_), Some(written)) => {
+        (Some(_), Some(value)) => {
             return Err(ConfigProblem::new("the resource has both `text` and `file`")
                 .help(one)
-                .at(written.span));
+                .at(value.span));
         }
     };
     check_uri(&table.uri)?;
@@ -120,15 +122,16 @@ fn resource(
     };
     let variables = recipe.variables();
     if let Some(unknown) = recipe.values.keys().find(|name| !variables.contains(&name.as_str())) {
-        let what = format!("`values` contains `{unknown}`, but `uri` has no `{{{unknown}}}`");
-        return Err(ConfigProblem::new(what).help("use the names in braces in `uri`"));
+        let message = format!("`values` contains `{unknown}`, but `uri` has no `{{{unknown}}}`");
+        return Err(ConfigProblem::new(message).help("use the names in braces in `uri`"));
     }
     Ok(recipe)
 }
 
 /// A name that is valid in a uri without escaping.
 pub(crate) fn checked_name(name: &Spanned<String>) -> Result<String, ConfigProblem> {
-    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    let is_allowed =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
     let text = &name.value;
     if !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_allowed) {
         return Ok(text.clone());
@@ -137,9 +140,9 @@ pub(crate) fn checked_name(name: &Spanned<String>) -> Result<String, ConfigProbl
     Err(ConfigProblem::new(format!("invalid name `{text}`")).help(help).at(name.span.clone()))
 }
 
-fn directory(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, ConfigProblem> {
-    let span = written.span.clone();
-    let path = seen_from.join(file("path", written)?);
+fn directory(value: Spanned<String>, seen_from: &Path) -> Result<PathBuf, ConfigProblem> {
+    let span = value.span.clone();
+    let path = seen_from.join(file("path", value)?);
     match path.is_dir() {
         true => Ok(path),
         false => Err(ConfigProblem::new(format!("the folder `{}` does not exist", path.display()))
@@ -148,9 +151,9 @@ fn directory(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, Conf
     }
 }
 
-fn existing_file(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, ConfigProblem> {
-    let span = written.span.clone();
-    let path = seen_from.join(file("file", written)?);
+fn existing_file(value: Spanned<String>, seen_from: &Path) -> Result<PathBuf, ConfigProblem> {
+    let span = value.span.clone();
+    let path = seen_from.join(file("file", value)?);
     match path.is_file() {
         true => Ok(path),
         false => Err(ConfigProblem::new(format!("the file `{}` does not exist", path.display()))
@@ -161,12 +164,12 @@ fn existing_file(written: Spanned<String>, seen_from: &Path) -> Result<PathBuf, 
 
 fn patterns(
     key: &str,
-    written: Option<Vec<Spanned<String>>>,
+    values: Option<Vec<Spanned<String>>>,
 ) -> Result<Vec<Pattern>, ConfigProblem> {
-    let written = written.unwrap_or_default();
-    if let Some(beyond) = written.get(MAX_PATTERNS) {
-        let what = format!("`{key}` has more than {MAX_PATTERNS} patterns");
-        return Err(ConfigProblem::new(what)
+    let values = values.unwrap_or_default();
+    if let Some(beyond) = values.get(MAX_PATTERNS) {
+        let message = format!("`{key}` has more than {MAX_PATTERNS} patterns");
+        return Err(ConfigProblem::new(message)
             .help("combine patterns with `*`")
             .at(beyond.span.clone()));
     }
@@ -175,35 +178,38 @@ fn patterns(
             ConfigProblem::new(format!("invalid pattern `{value}`")).help(bad.to_string()).at(span)
         })
     };
-    written.into_iter().map(pattern).collect()
+    values.into_iter().map(pattern).collect()
 }
 
 /// Checks that a uri has a scheme, no white space, and only variables of the two kinds that can be matched.
 fn check_uri(uri: &Spanned<String>) -> Result<(), ConfigProblem> {
-    let wrong =
-        |what: String, help: &str| Err(ConfigProblem::new(what).help(help).at(uri.span.clone()));
+    let error = |message: String, help: &str| {
+        Err(ConfigProblem::new(message).help(help).at(uri.span.clone()))
+    };
     let text = &uri.value;
     let scheme = text.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-        && scheme.chars().all(|it| it.is_ascii_alphanumeric() || matches!(it, '+' | '-' | '.'));
+        && scheme.chars().all(|character| {
+            character.is_ascii_alphanumeric() || matches!(character, '+' | '-' | '.')
+        });
     if !is_scheme || text.len() > 2048 {
-        return wrong(
+        return error(
             format!("invalid URI `{text}`"),
             "write a scheme and a path, such as `acme://rules`",
         );
     }
-    if text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
-        return wrong("the URI contains white space".to_owned(), "write `%20` for a space");
+    if text.contains(|symbol: char| symbol.is_whitespace() || symbol.is_control()) {
+        return error("the URI contains white space".to_owned(), "write `%20` for a space");
     }
     let mut rest = text.as_str();
-    while let Some(at) = rest.find(['{', '}']) {
-        let gap = rest[at..].strip_prefix('{').and_then(|inner| inner.split_once('}'));
+    while let Some(offset) = rest.find(['{', '}']) {
+        let gap = rest[offset..].strip_prefix('{').and_then(|inner| inner.split_once('}'));
         let name = gap.map(|(name, _)| name.strip_prefix('+').unwrap_or(name)).unwrap_or_default();
         let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+            && name.chars().all(|symbol| symbol.is_ascii_alphanumeric() || symbol == '_');
         let Some((_, tail)) = gap.filter(|_| is_name) else {
             let help = "write `{name}` for one path segment or `{+name}` for the rest of the path";
-            return wrong("`uri` has braces without a name".to_owned(), help);
+            return error("`uri` has braces without a name".to_owned(), help);
         };
         rest = tail;
     }

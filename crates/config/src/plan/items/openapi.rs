@@ -43,7 +43,8 @@ pub(crate) fn resolve(
         let enabled = table.enabled.unwrap_or(true);
         let time = table.timeout_seconds.as_ref().map(|time| time.span.clone());
         described.0.push((name.value.clone(), span.clone(), time));
-        let recipe = service(name, table, enabled, folder).map_err(|it| it.or_at(span))?;
+        let recipe =
+            service(name, table, enabled, folder).map_err(|problem| problem.or_at(span))?;
         recipes.extend(recipe);
     }
     Ok((recipes, described))
@@ -61,24 +62,24 @@ impl ServiceSpans {
             for api in each.offered_recipes().filter_map(Recipe::api) {
                 let written = self.0.iter().find(|(name, ..)| *name == api.name);
                 let Some((_, span, time)) = written else { continue };
-                let most = each.server.limits.call_timeout;
+                let max = each.server.limits.call_timeout;
                 if let Some(time) = time
-                    && api.options.timeout > most
+                    && api.options.timeout > max
                 {
-                    let (name, most) = (&each.server.name, most.as_secs());
+                    let (name, max) = (&each.server.name, max.as_secs());
                     let help = "raise `call_timeout_seconds` in `limits` of the server, or lower \
                         the timeout here";
-                    let what = format!(
+                    let message = format!(
                         "the timeout of `{name}` exceeds `call_timeout_seconds`, \
-                        which is {most} s"
+                        which is {max} s"
                     );
-                    return Err(ConfigProblem::new(what).help(help).at(time.clone()));
+                    return Err(ConfigProblem::new(message).help(help).at(time.clone()));
                 }
                 for tool in api.tools.iter() {
                     if let Some(other) = owners.insert(&tool.name, &api.name) {
-                        let what = format!("the tool `{}` also exists in `{other}`", tool.name);
+                        let message = format!("the tool `{}` also exists in `{other}`", tool.name);
                         let help = "add a `prefix`, or set another `name` for the operation";
-                        return Err(ConfigProblem::new(what).help(help).at(span.clone()));
+                        return Err(ConfigProblem::new(message).help(help).at(span.clone()));
                     }
                 }
             }
@@ -122,10 +123,10 @@ struct TableSpans {
 impl TableSpans {
     fn new(table: &OpenApiTable) -> Self {
         let all = |list: &Option<Vec<Spanned<String>>>| {
-            list.iter().flatten().map(|it| it.span.clone()).collect()
+            list.iter().flatten().map(|value| value.span.clone()).collect()
         };
         Self {
-            document: table.file.as_ref().or(table.url.as_ref()).map(|it| it.span.clone()),
+            document: table.file.as_ref().or(table.url.as_ref()).map(|value| value.span.clone()),
             include: all(&table.include),
             exclude: all(&table.exclude),
             overrides: keys(table.operations.as_ref()),
@@ -165,7 +166,7 @@ fn service(
 ) -> Result<Option<Recipe>, ConfigProblem> {
     let spans = TableSpans::new(&table);
     let document = document(table.file, table.url, folder)?;
-    let usual = ApiSettings::new(&own_name(name)?, document);
+    let defaults = ApiSettings::new(&own_name(name)?, document);
     if let (Some(_), Some(trust)) = (&table.base_url, &table.trust_servers)
         && trust.value
     {
@@ -177,7 +178,7 @@ fn service(
         base: table.base_url.map(base).transpose()?,
         trust_servers: table.trust_servers.is_some_and(|trust| trust.value),
         prefix: table.prefix.map(prefix).transpose()?.unwrap_or_default(),
-        methods: table.methods.map_or(usual.methods, |words| {
+        methods: table.methods.map_or(defaults.methods, |words| {
             words.into_iter().map(request_method).collect::<Vec<RequestMethod>>()
         }),
         include: selectors(table.include)?,
@@ -189,11 +190,11 @@ fn service(
         headers: headers(table.headers)?,
         retries: table
             .retries
-            .map_or(usual.retries, |times| u32::try_from(times.get()).unwrap_or_default()),
+            .map_or(defaults.retries, |times| u32::try_from(times.get()).unwrap_or_default()),
         allow_private: table.allow_private.unwrap_or(false),
         timeout: seconds(table.timeout_seconds.map_or(DEFAULT_TIMEOUT, |time| time.value.get())),
         max_result_bytes: count(table.output_limit_bytes.map_or(DEFAULT_OUTPUT_LIMIT, Ranged::get)),
-        ..usual
+        ..defaults
     };
     if !enabled {
         return Ok(None);
@@ -222,9 +223,9 @@ fn document(
 }
 
 /// A base URL that paths can be appended to.
-fn base(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let span = written.span.clone();
-    let base = endpoint_url(written)?;
+fn base(value: Spanned<String>) -> Result<String, ConfigProblem> {
+    let span = value.span.clone();
+    let base = endpoint_url(value)?;
     match base.contains(['?', '{', '}', '\\']) {
         true => Err(ConfigProblem::new(format!("invalid base URL `{base}`"))
             .help("write it as `https://host` or `https://host/path`")
@@ -233,10 +234,10 @@ fn base(written: Spanned<String>) -> Result<String, ConfigProblem> {
     }
 }
 
-fn prefix(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = written;
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    match value.len() <= MAX_PREFIX && value.bytes().all(letter) {
+fn prefix(item: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = item;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    match value.len() <= MAX_PREFIX && value.bytes().all(is_allowed) {
         true => Ok(value),
         false => Err(ConfigProblem::new(format!("invalid prefix `{value}`"))
             .help(format!("use at most {MAX_PREFIX} letters, digits, `_`, `-` or `.`"))
@@ -244,12 +245,12 @@ fn prefix(written: Spanned<String>) -> Result<String, ConfigProblem> {
     }
 }
 
-fn selectors(written: Option<Vec<Spanned<String>>>) -> Result<Vec<Selector>, ConfigProblem> {
+fn selectors(values: Option<Vec<Spanned<String>>>) -> Result<Vec<Selector>, ConfigProblem> {
     let selector = |Spanned { value, span }: Spanned<String>| match value.trim().is_empty() {
         true => Err(ConfigProblem::new("an empty pattern matches no operation").at(span)),
         false => Ok(Selector::new(&value)),
     };
-    written.unwrap_or_default().into_iter().map(selector).collect()
+    values.unwrap_or_default().into_iter().map(selector).collect()
 }
 
 /// Resolves each entry of a table.
@@ -280,8 +281,8 @@ fn operation(table: OperationTable) -> Result<OperationOverride, ConfigProblem> 
 }
 
 /// The secret of a scheme, with the same syntax as that of any service.
-fn security(written: Spanned<SecurityTable>, folder: &Path) -> Result<SchemeSecret, ConfigProblem> {
-    let Spanned { value: table, span } = written;
+fn security(item: Spanned<SecurityTable>, folder: &Path) -> Result<SchemeSecret, ConfigProblem> {
+    let Spanned { value: table, span } = item;
     let is_value = table.value.is_some() || table.value_file.is_some();
     let is_token = table.bearer.is_some() || table.bearer_file.is_some();
     let is_client =

@@ -16,21 +16,23 @@ pub(crate) fn resolve(
     folder: &Path,
 ) -> Result<Script, ConfigProblem> {
     let span = table.file.span.clone();
-    let usual = ScriptLimits::default();
+    let defaults = ScriptLimits::default();
     let limits = ScriptLimits {
         cpu_time: table
             .compute_ms
-            .map_or(usual.cpu_time, |time| Duration::from_millis(time.get().unsigned_abs())),
-        memory: table.memory_mb.map_or(usual.memory, |memory| count(memory.get()) << 20),
-        max_concurrent: table.concurrency.map_or(usual.max_concurrent, |calls| count(calls.get())),
+            .map_or(defaults.cpu_time, |time| Duration::from_millis(time.get().unsigned_abs())),
+        memory: table.memory_mb.map_or(defaults.memory, |memory| count(memory.get()) << 20),
+        max_concurrent: table
+            .concurrency
+            .map_or(defaults.max_concurrent, |calls| count(calls.get())),
     };
     let path = folder.join(file("file", table.file)?);
     let script = Script::load(&path, limits)
         .map_err(|problem| ConfigProblem::new(problem.to_string()).at(span.clone()))?;
     if !wanted.iter().any(|function| script.has(*function)) {
         let names: Vec<String> = wanted.iter().map(|it| format!("`{}`", it.name())).collect();
-        let what = format!("`{}` has no function {}", path.display(), names.join(" or "));
-        return Err(ConfigProblem::new(what)
+        let message = format!("`{}` has no function {}", path.display(), names.join(" or "));
+        return Err(ConfigProblem::new(message)
             .help("define it at the top level of the file")
             .at(span));
     }

@@ -19,20 +19,20 @@ pub(crate) fn folder(
 ) -> Result<Option<PathBuf>, ConfigProblem> {
     let is_offered = packs.iter().any(|pack| pack == PACK);
     if let (Some(table), false) = (&table, is_offered) {
-        let what = "`[skills]` has no effect: the pack `skills` is not enabled";
+        let description = "`[skills]` has no effect: the pack `skills` is not enabled";
         let help = format!("add \"{PACK}\" to `packs`");
-        return Err(ConfigProblem::new(what).help(help).at(table.span.clone()));
+        return Err(ConfigProblem::new(description).help(help).at(table.span.clone()));
     }
     if !is_offered {
         return Ok(None);
     }
-    let written = table.and_then(|table| table.value.folder);
-    let (name, span) = match written {
+    let item = table.and_then(|table| table.value.folder);
+    let (name, span) = match item {
         Some(Spanned { value, span }) => (value, Some(span)),
         None => (FOLDER.to_owned(), None),
     };
     let folder = seen_from.join(&name);
-    let wrong = if name.is_empty() {
+    let message = if name.is_empty() {
         "`folder` is empty".to_owned()
     } else if !folder.is_dir() {
         format!("the folder `{}` does not exist", folder.display())
@@ -41,7 +41,7 @@ pub(crate) fn folder(
     };
     let help = "`folder` in `[skills]` is a folder that contains one folder per skill, relative \
         to the folder of this configuration file";
-    let problem = ConfigProblem::new(wrong).help(help);
+    let problem = ConfigProblem::new(message).help(help);
     Err(match span {
         Some(span) => problem.at(span),
         None => problem,

@@ -62,16 +62,16 @@ impl TimeoutSpans {
     /// Checks that no tool has a longer timeout than its server.
     pub(crate) fn check(&self, plan: &Plan) -> Result<(), ConfigProblem> {
         for server in plan.split() {
-            let most = server.server.limits.call_timeout;
+            let max = server.server.limits.call_timeout;
             for tool in server.offered_recipes().filter_map(Recipe::tool) {
                 let written = self.0.iter().find(|(name, _)| *name == tool.name);
-                if let (true, Some((_, span))) = (tool.timeout > most, written) {
-                    let what = format!(
+                if let (true, Some((_, span))) = (tool.timeout > max, written) {
+                    let message = format!(
                         "the timeout of `{}` exceeds `call_timeout_seconds`, which is {} s",
                         server.server.name,
-                        most.as_secs()
+                        max.as_secs()
                     );
-                    return Err(ConfigProblem::new(what)
+                    return Err(ConfigProblem::new(message)
                         .help(
                             "raise `call_timeout_seconds` in `limits` of the server, or lower \
                             the timeout here",
@@ -101,16 +101,16 @@ fn tool(
     let output = table.output_schema.take();
     let (timeout, longest) = (table.timeout_seconds.take(), table.output_limit_bytes);
     let (title, about) = (label("title", table.title.take())?, description(&table.description)?);
-    let mut terms = ArgumentUses::new(&arguments);
-    let action = action(table, &mut terms, databases, folder)?;
-    terms.check_used()?;
+    let mut uses = ArgumentUses::new(&arguments);
+    let action = action(table, &mut uses, databases, folder)?;
+    uses.check_used()?;
     Ok(ToolRecipe {
         name,
         title,
         about,
         hints,
         output_schema: match output {
-            Some(written) => Some(output_schema(written, &action)?),
+            Some(value) => Some(output_schema(value, &action)?),
             None => action.output_schema(),
         },
         timeout: seconds(timeout.map_or(DEFAULT_TIMEOUT, |time| time.value.get())),
@@ -122,78 +122,79 @@ fn tool(
 
 fn action(
     mut table: ToolTable,
-    terms: &mut ArgumentUses<'_>,
+    uses: &mut ArgumentUses<'_>,
     databases: &[Database],
     folder: &Path,
 ) -> Result<ToolAction, ConfigProblem> {
     check_one(&table)?;
     if let Some(command) = table.command.take() {
         query::check_absent(&table)?;
-        return command::resolve(command, table, terms, folder).map(ToolAction::Command);
+        return command::resolve(command, table, uses, folder).map(ToolAction::Command);
     }
     command::check_absent(&table)?;
     if let Some(text) = table.query.take() {
-        return query::resolve(text, table.database, terms, databases).map(ToolAction::Query);
+        return query::resolve(text, table.database, uses, databases).map(ToolAction::Query);
     }
     query::check_absent(&table)?;
     if let Some(http) = table.http.take() {
         let is_idempotent = table.idempotent == Some(true);
-        return http::resolve(http.value, is_idempotent, terms, folder).map(ToolAction::Http);
+        return http::resolve(http.value, is_idempotent, uses, folder).map(ToolAction::Http);
     }
-    let Some(written) = table.script.take() else {
-        let what = "the tool has no `command`, `query`, `http` or `script`";
-        return Err(ConfigProblem::new(what).help(
+    let Some(value) = table.script.take() else {
+        let description = "the tool has no `command`, `query`, `http` or `script`";
+        return Err(ConfigProblem::new(description).help(
             "add `command = [\"program\", \"argument\"]`, `query = \"SELECT …\"`, `http = { url = \"https://…\" }` or \
              `script = { file = \"….js\" }`",
         ));
     };
-    terms.mark_all_used();
-    script::resolve(written.value, &[Function::Tool], folder).map(ToolAction::Script)
+    uses.mark_all_used();
+    script::resolve(value.value, &[Function::Tool], folder).map(ToolAction::Script)
 }
 
 /// Checks that a tool has exactly one action.
 fn check_one(table: &ToolTable) -> Result<(), ConfigProblem> {
     let ways = [
-        table.command.as_ref().map(|it| &it.span),
-        table.http.as_ref().map(|it| &it.span),
-        table.query.as_ref().map(|it| &it.span),
-        table.script.as_ref().map(|it| &it.span),
+        table.command.as_ref().map(|value| &value.span),
+        table.http.as_ref().map(|value| &value.span),
+        table.query.as_ref().map(|value| &value.span),
+        table.script.as_ref().map(|value| &value.span),
     ];
     match ways.into_iter().flatten().nth(1) {
         None => Ok(()),
         Some(second) => {
-            let what = "the tool has more than one of `command`, `query`, `http` and `script`";
-            Err(ConfigProblem::new(what).help("remove all but one").at(second.clone()))
+            let description =
+                "the tool has more than one of `command`, `query`, `http` and `script`";
+            Err(ConfigProblem::new(description).help("remove all but one").at(second.clone()))
         }
     }
 }
 
 /// The name of a tool, valid in every revision.
-pub(crate) fn own_name(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value: name, span } = written;
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(letter) {
+pub(crate) fn own_name(value: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value: name, span } = value;
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_allowed) {
         let help = format!("use at most {MAX_NAME} letters, digits, `_`, `-` or `.`");
         return Err(ConfigProblem::new(format!("invalid tool name `{name}`")).help(help).at(span));
     }
     Ok(name)
 }
 
-pub(crate) fn description(written: &Spanned<String>) -> Result<String, ConfigProblem> {
-    if written.value.trim().is_empty() {
+pub(crate) fn description(value: &Spanned<String>) -> Result<String, ConfigProblem> {
+    if value.value.trim().is_empty() {
         return Err(ConfigProblem::new("`description` is empty")
             .help(
                 "describe in one sentence what the tool does; models choose tools by their \
                 descriptions",
             )
-            .at(written.span.clone()));
+            .at(value.span.clone()));
     }
-    Ok(written.value.clone())
+    Ok(value.value.clone())
 }
 
 /// The schema of a result. It is only allowed where the result is structured data.
-fn output_schema(written: Spanned<Value>, action: &ToolAction) -> Result<Value, ConfigProblem> {
-    let Spanned { value, span } = written;
+fn output_schema(item: Spanned<Value>, action: &ToolAction) -> Result<Value, ConfigProblem> {
+    let Spanned { value, span } = item;
     let is_data = match action {
         ToolAction::Command(command) => command.result == ResultFormat::Json,
         ToolAction::Http(http) => {
@@ -212,15 +213,17 @@ fn output_schema(written: Spanned<Value>, action: &ToolAction) -> Result<Value, 
 
 /// Checks that a schema is valid.
 fn check_schema(value: &Value) -> Result<(), ConfigProblem> {
-    let wrong = match value.is_object() {
+    let problem = match value.is_object() {
         // Some errors of a schema are only found when it is used.
-        true => Schema::new(value.to_string()).validate(&Value::Null).err().and_then(|found| {
-            found.into_iter().find(Violation::is_broken_schema).map(|found| found.message)
-        }),
+        true => {
+            Schema::new(value.to_string()).validate(&Value::Null).err().and_then(|violations| {
+                violations.into_iter().find(Violation::is_broken_schema).map(|found| found.message)
+            })
+        }
         false => Some("it is not a table".to_owned()),
     };
-    match wrong {
-        Some(wrong) => Err(ConfigProblem::new(format!("invalid JSON Schema: {wrong}"))),
+    match problem {
+        Some(problem) => Err(ConfigProblem::new(format!("invalid JSON Schema: {problem}"))),
         None => Ok(()),
     }
 }
@@ -229,7 +232,7 @@ fn check_schema(value: &Value) -> Result<(), ConfigProblem> {
 pub(crate) fn resolve_file(
     folder: &Path,
     key: &str,
-    written: Spanned<String>,
+    value: Spanned<String>,
 ) -> Result<PathBuf, ConfigProblem> {
-    Ok(folder.join(file(key, written)?))
+    Ok(folder.join(file(key, value)?))
 }

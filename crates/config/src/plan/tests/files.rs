@@ -18,7 +18,7 @@ fn read(folder: &Path, text: &str) -> Result<Plan, String> {
 
 #[test]
 fn everything_about_files_is_in_the_plan() {
-    let place = folder();
+    let directory = folder();
     let text = r#"
         [server]
         [folders.docs]
@@ -42,33 +42,34 @@ fn everything_about_files_is_in_the_plan() {
         text = "Hello {{ who }}"
         values = { who = ["ann"] }
     "#;
-    let plan = read(place.path(), text).unwrap_or_else(|shown| panic!("\n{shown}"));
+    let plan = read(directory.path(), text).unwrap_or_else(|shown| panic!("\n{shown}"));
     let names: Vec<&str> = plan.recipes.iter().map(Recipe::name).collect();
     assert_eq!(names, ["docs", "mine", "rules", "hello"]);
     let Recipe::Folder(docs) = &plan.recipes[0] else { panic!("{:?}", plan.recipes[0]) };
     assert_eq!((docs.max_files, docs.hidden, docs.watch), (7, true, false));
     assert!(docs.hard_links);
-    assert_eq!(docs.path, place.path().join("docs"));
+    assert_eq!(docs.path, directory.path().join("docs"));
     let Recipe::Resource(rules) = &plan.recipes[2] else { panic!("{:?}", plan.recipes[2]) };
-    assert_eq!(rules.body, ResourceBody::File(place.path().join("rules.md")));
+    assert_eq!(rules.body, ResourceBody::File(directory.path().join("rules.md")));
     assert_eq!(plan.offered_recipes().count(), 4);
 }
 
 #[test]
 fn each_of_several_servers_chooses_its_files() {
-    let place = folder();
+    let directory = folder();
     let tables = "[folders.docs]\npath = \"docs\"\n[prompts.mine]\npath = \"docs\"\n\
                   [resources.r]\nuri = \"a:b\"\ntext = \"\"\n";
     let text = format!(
         "[[servers]]\nname = \"a\"\nfolders = []\n[[servers]]\nname = \"b\"\nprompts = [\"mine\"]\nresources = []\n{tables}"
     );
-    let plan = read(place.path(), &text).unwrap_or_else(|shown| panic!("\n{shown}"));
-    let offered =
-        |plan: &Plan| plan.offered_recipes().map(|it| it.name().to_owned()).collect::<Vec<_>>();
+    let plan = read(directory.path(), &text).unwrap_or_else(|shown| panic!("\n{shown}"));
+    let offered = |plan: &Plan| {
+        plan.offered_recipes().map(|recipe| recipe.name().to_owned()).collect::<Vec<_>>()
+    };
     let each: Vec<Vec<String>> = plan.split().iter().map(offered).collect();
     assert_eq!(each, [vec!["mine", "r"], vec!["docs", "mine"]]);
     let text = format!("[server]\nfolders = [\"dcs\"]\n{tables}");
-    let shown = read(place.path(), &text).unwrap_err();
+    let shown = read(directory.path(), &text).unwrap_err();
     assert!(
         shown.contains("unknown folder `dcs`") && shown.contains("did you mean `docs`"),
         "{shown}"
@@ -77,8 +78,8 @@ fn each_of_several_servers_chooses_its_files() {
 
 #[test]
 fn each_error_is_shown_with_its_position() {
-    let place = folder();
-    for (text, said, at) in [
+    let directory = folder();
+    for (text, output, at) in [
         ("[folders.docs]\npath = \"dosc\"", "dosc` does not exist", "creole.toml:3:8"),
         ("[folders.docs]\n", "`path` is missing", "creole.toml:2:1"),
         (
@@ -110,7 +111,7 @@ fn each_error_is_shown_with_its_position() {
             ":6:7",
         ),
     ] {
-        let shown = read(place.path(), &format!("[server]\n{text}\n")).unwrap_err();
-        assert!(shown.contains(said) && shown.contains(at), "{text}\n{shown}");
+        let shown = read(directory.path(), &format!("[server]\n{text}\n")).unwrap_err();
+        assert!(shown.contains(output) && shown.contains(at), "{text}\n{shown}");
     }
 }

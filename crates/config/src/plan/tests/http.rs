@@ -17,28 +17,34 @@ fn admits(plan: &HttpPlan, host: &str) -> bool {
 #[test]
 fn without_the_table_there_is_no_http_and_an_empty_one_is_the_usual() {
     assert_eq!(plan("[server]").http, None);
-    let usual = http("");
-    assert_eq!(usual, HttpPlan::with_defaults(1_048_576));
+    let defaults = http("");
+    assert_eq!(defaults, HttpPlan::with_defaults(1_048_576));
     assert_eq!(
-        (usual.listen.to_string().as_str(), usual.path.as_str()),
+        (defaults.listen.to_string().as_str(), defaults.path.as_str()),
         ("127.0.0.1:8080", "/mcp")
     );
-    assert!(usual.is_loopback() && usual.tls.is_none());
-    assert_eq!(usual.legacy_sse.as_deref(), Some("/sse"));
+    assert!(defaults.is_loopback() && defaults.tls.is_none());
+    assert_eq!(defaults.legacy_sse.as_deref(), Some("/sse"));
     let connections = creole::internal::budget::max_connections();
-    assert_eq!((usual.limits.max_connections, usual.limits.max_sessions), (connections, 10_000));
+    assert_eq!(
+        (defaults.limits.max_connections, defaults.limits.max_sessions),
+        (connections, 10_000)
+    );
     let half = connections.div_ceil(2);
-    assert_eq!((usual.limits.max_connections_per_address, usual.limits.max_buffered), (half, None));
-    assert!(!usual.proxies.contains("127.0.0.1".parse().unwrap()));
+    assert_eq!(
+        (defaults.limits.max_connections_per_address, defaults.limits.max_buffered),
+        (half, None)
+    );
+    assert!(!defaults.proxies.contains("127.0.0.1".parse().unwrap()));
     let waits = [
-        usual.limits.header_timeout,
-        usual.limits.body_timeout,
-        usual.limits.idle_timeout,
-        usual.limits.write_timeout,
-        usual.limits.drain_timeout,
+        defaults.limits.header_timeout,
+        defaults.limits.body_timeout,
+        defaults.limits.idle_timeout,
+        defaults.limits.write_timeout,
+        defaults.limits.drain_timeout,
     ];
     assert_eq!(waits.map(|wait| wait.as_secs()), [10, 30, 60, 30, 30]);
-    assert!(admits(&usual, "localhost:8080") && !admits(&usual, "example.com"));
+    assert!(admits(&defaults, "localhost:8080") && !admits(&defaults, "example.com"));
 }
 
 #[test]
@@ -108,7 +114,7 @@ fn an_address_may_be_written_in_short_forms() {
         ("example.com:80", None),
         ("", None),
     ] {
-        assert_eq!(address(text), expected.map(|it| it.parse().unwrap()), "{text}");
+        assert_eq!(address(text), expected.map(|output| output.parse().unwrap()), "{text}");
     }
     let mapped = http("listen = \"[::ffff:127.0.0.1]:1\"");
     assert!(mapped.is_loopback());

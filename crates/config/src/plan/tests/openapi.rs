@@ -37,10 +37,10 @@ fn api(plan: &Plan) -> &Api {
 
 /// Checks that the lines of a table `[openapi.x]`, which begin at the fourth line of the file, are rejected there.
 #[track_caller]
-fn assert_says(lines: &str, what: &str, place: &str) {
-    let said = read(&format!("[server]\n[openapi.x]\nfile = 'api.yaml'\n{lines}")).unwrap_err();
-    assert!(said.contains(what), "{said}");
-    assert!(said.contains(&format!("creole.toml:{place}")), "{said}");
+fn assert_says(lines: &str, description: &str, location: &str) {
+    let text = read(&format!("[server]\n[openapi.x]\nfile = 'api.yaml'\n{lines}")).unwrap_err();
+    assert!(text.contains(description), "{text}");
+    assert!(text.contains(&format!("creole.toml:{location}")), "{text}");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_service_is_all_that_was_written() {
         enabled = false
         "#,
     );
-    let plan = plan.unwrap_or_else(|said| panic!("{said}"));
+    let plan = plan.unwrap_or_else(|text| panic!("{text}"));
     let api = api(&plan);
     assert_eq!(api.options.base, "https://ann.example.com/v1");
     let names: Vec<&str> = api.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -143,8 +143,8 @@ fn what_is_wrong_is_told_where_it_stands() {
             "5:7",
         ),
     ];
-    for (lines, what, place) in rows {
-        assert_says(lines, what, place);
+    for (lines, description, location) in rows {
+        assert_says(lines, description, location);
     }
 }
 
@@ -155,10 +155,10 @@ fn documents_that_cannot_be_used_are_refused_at_their_name() {
         ("old.yaml", "the document is Swagger 2.0"),
         ("", "`file` is empty"),
     ];
-    for (file, what) in rows {
+    for (file, description) in rows {
         let text = format!("[server]\n[openapi.x]\nfile = '{file}'\nbase_url = 'https://x.org'");
-        let said = read(&text).unwrap_err();
-        assert!(said.contains(what) && said.contains("creole.toml:3:8"), "{said}");
+        let output = read(&text).unwrap_err();
+        assert!(output.contains(description) && output.contains("creole.toml:3:8"), "{output}");
     }
 }
 
@@ -170,18 +170,18 @@ fn two_tools_of_a_server_are_never_called_the_same() {
              [openapi.b]\nfile = 'api.yaml'\ntrust_servers = true\n{prefix}"
         ))
     };
-    let said = two("[server]", "").unwrap_err();
-    assert!(said.contains("the tool `list_pets` also exists in `a`"), "{said}");
+    let text = two("[server]", "").unwrap_err();
+    assert!(text.contains("the tool `list_pets` also exists in `a`"), "{text}");
     assert!(two("[server]", "prefix = 'b_'").is_ok());
     let apart =
         "[[servers]]\nname = 'x'\nopenapi = ['a']\n[[servers]]\nname = 'y'\nopenapi = ['b']";
     assert!(two(apart, "").is_ok());
-    let said = read(
+    let result = read(
         "[server]\n[tools.get_pet]\ndescription = 'x'\nhttp = { url = 'https://x.org' }\n\
          [openapi.a]\nfile = 'api.yaml'\ntrust_servers = true",
     );
-    assert!(said.unwrap_err().contains("the tool `get_pet` also exists in `tools`"));
-    let said =
+    assert!(result.unwrap_err().contains("the tool `get_pet` also exists in `tools`"));
+    let result =
         read("[server]\nopenapi = ['b']\n[openapi.a]\nfile = 'api.yaml'\ntrust_servers = true");
-    assert!(said.unwrap_err().contains("unknown service `b`"));
+    assert!(result.unwrap_err().contains("unknown service `b`"));
 }

@@ -32,7 +32,8 @@ fn each_server_is_a_plan_of_its_own() {
     let told: Vec<_> = each
         .iter()
         .map(|plan| {
-            let behind: Vec<_> = plan.upstreams.iter().map(|it| it.name.as_str()).collect();
+            let behind: Vec<_> =
+                plan.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
             (plan.server.name.as_str(), plan.server.path.as_deref(), behind)
         })
         .collect();

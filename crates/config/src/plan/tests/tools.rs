@@ -23,10 +23,10 @@ fn error(lines: &str) -> String {
 }
 
 #[track_caller]
-fn assert_says(lines: &str, what: &str, place: &str) {
-    let said = error(lines);
-    assert!(said.contains(what), "{said}");
-    assert!(said.contains(&format!("creole.toml:{place}")), "{said}");
+fn assert_says(lines: &str, description: &str, location: &str) {
+    let text = error(lines);
+    assert!(text.contains(description), "{text}");
+    assert!(text.contains(&format!("creole.toml:{location}")), "{text}");
 }
 
 #[test]
@@ -150,8 +150,11 @@ fn servers_choose_their_tools() {
         .collect();
     assert_eq!(offered, [vec!["one"], vec!["one", "two"]]);
     assert!(plan.has_own_items());
-    let said = refusal(&text.replace("[\"one\"]", "[\"tow\"]")).to_string();
-    assert!(said.contains("unknown tool `tow`") && said.contains("did you mean `two`"), "{said}");
+    let output = refusal(&text.replace("[\"one\"]", "[\"tow\"]")).to_string();
+    assert!(
+        output.contains("unknown tool `tow`") && output.contains("did you mean `two`"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -176,8 +179,8 @@ fn a_tool_that_is_half_described_is_refused() {
     assert_says(both, "more than one of `command`, `query`, `http` and `script`", "5:8");
     let stray = "description = 'x'\nstdin = 'a'\nhttp = { url = 'https://a/' }";
     assert_says(stray, "`stdin` is only valid for tools with a `command`", "4:9");
-    let said = refusal("[server]\n[tools.'a b']\ndescription = 'x'\ncommand = ['a']").to_string();
-    assert!(said.contains("invalid tool name `a b`") && said.contains(":2:8"), "{said}");
+    let text = refusal("[server]\n[tools.'a b']\ndescription = 'x'\ncommand = ['a']").to_string();
+    assert!(text.contains("invalid tool name `a b`") && text.contains(":2:8"), "{text}");
 }
 
 #[test]

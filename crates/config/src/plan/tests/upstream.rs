@@ -15,13 +15,13 @@ fn a_program_is_started_with_its_settings_and_defaults() {
     let files = upstream(
         "command = [\"npx\", \"-y\", \"server\"]\nenv = { A = \"${WHO}\" }\nenv_pass = [\"PATH\"]\ncwd = \"data\"",
     );
-    let reached = UpstreamAddress::Command {
+    let address = UpstreamAddress::Command {
         command: ["npx", "-y", "server"].map(str::to_owned).to_vec(),
         env: vec![("A".to_owned(), Secret("ann".to_owned()))],
         env_pass: vec!["PATH".to_owned()],
         cwd: Some(PathBuf::from("data")),
     };
-    assert_eq!(files.address, reached);
+    assert_eq!(files.address, address);
     assert_eq!((files.name.as_str(), files.prefix.as_str()), ("files", "files__"));
     assert_eq!((files.revision, files.era), (None, UpstreamEra::Auto));
     assert_eq!((files.affinity, files.interactive), (AffinityChoice::Principal, true));
@@ -48,18 +48,18 @@ fn a_url_is_called_with_its_headers_which_are_not_shown() {
 
 #[test]
 fn a_token_is_read_from_a_file_beside_the_configuration_or_from_a_program() {
-    let token = |written: &str| match upstream(&format!("url = \"http://a\"\n{written}")).address {
+    let token = |text: &str| match upstream(&format!("url = \"http://a\"\n{text}")).address {
         UpstreamAddress::Url { token, .. } => token,
         other => panic!("{other:?}"),
     };
     let file = upstream("url = \"http://a\"\ntoken_file = \"t\"").resolve_paths("/etc/x".as_ref());
     let path = PathBuf::from("/etc/x/t");
     assert!(
-        matches!(file.address, UpstreamAddress::Url { token: Some(TokenSource::File(it)), .. } if it == path)
+        matches!(file.address, UpstreamAddress::Url { token: Some(TokenSource::File(path_buf)), .. } if path_buf == path)
     );
     let command = ["gh", "auth", "token"].map(str::to_owned).to_vec();
-    let written = "token_command = [\"gh\", \"auth\", \"token\"]";
-    assert_eq!(token(written), Some(TokenSource::Command(command)));
+    let text = "token_command = [\"gh\", \"auth\", \"token\"]";
+    assert_eq!(token(text), Some(TokenSource::Command(command)));
     assert_eq!(token(""), None);
 }
 
@@ -69,8 +69,10 @@ fn upstreams_keep_the_order_of_the_file_and_some_are_disabled() {
                 \"http://c\"\nenabled = false\n[upstreams.a]\ncommand = [\"a\"]\n[[upstreams.a.chain]]\nkind \
                 = \"retry\"";
     let upstreams = plan(text).upstreams;
-    let names: Vec<(&str, &str)> =
-        upstreams.iter().map(|it| (it.name.as_str(), it.prefix.as_str())).collect();
+    let names: Vec<(&str, &str)> = upstreams
+        .iter()
+        .map(|upstream| (upstream.name.as_str(), upstream.prefix.as_str()))
+        .collect();
     assert_eq!(names, [("b", ""), ("a", "a__")]);
     assert!(matches!(upstreams[1].chain[..], [LayerPlan::Retry(_)]));
 }
@@ -164,13 +166,18 @@ fn a_disabled_entry_does_not_need_its_variables() {
     let text = "[server]\n[upstreams.off]\nurl = \"${UNSET}/mcp\"\nheaders = { A = \"${ALSO}\" }\nenabled = false\n\
                 [tools.off]\nenabled = false\nurl = \"https://${UNSET}/\"\n\
                 [upstreams.on]\ncommand = [\"x\"]\n";
-    let names: Vec<String> = plan(text).upstreams.into_iter().map(|it| it.name).collect();
+    let names: Vec<String> =
+        plan(text).upstreams.into_iter().map(|upstream| upstream.name).collect();
     assert_eq!(names, ["on"]);
     let enabled = text.replace("enabled = false\n[tools", "enabled = true\n[tools");
     assert!(refusal(&enabled).to_string().contains("` is not set"), "{enabled}");
     // Other errors of a disabled entry are still reported.
-    let wrong = "[upstreams.off]\nurl = \"no address\"\nenabled = false\n";
-    assert!(refusal(wrong).to_string().contains("invalid URL"), "{}", refusal(wrong).to_string());
+    let invalid = "[upstreams.off]\nurl = \"no address\"\nenabled = false\n";
+    assert!(
+        refusal(invalid).to_string().contains("invalid URL"),
+        "{}",
+        refusal(invalid).to_string()
+    );
     let unclosed = "[upstreams.off]\nurl = \"${UNSET\"\nenabled = false\n";
     assert!(
         refusal(unclosed).to_string().contains("without a closing `}`"),

@@ -63,19 +63,19 @@ impl fmt::Debug for CaCertificates {
 
 /// Reads the file of `ca_file`, for an upstream at this address.
 pub(crate) fn resolve(
-    written: Spanned<String>,
+    value: Spanned<String>,
     url: &str,
     folder: &Path,
 ) -> Result<CaCertificates, ConfigProblem> {
-    let span = written.span.clone();
+    let span = value.span.clone();
     if !url.starts_with("https://") {
-        let what = "`ca_file` is only valid for `https://` URLs";
-        return Err(ConfigProblem::new(what).help("remove it, or use `https://`").at(span));
+        let description = "`ca_file` is only valid for `https://` URLs";
+        return Err(ConfigProblem::new(description).help("remove it, or use `https://`").at(span));
     }
-    let path = folder.join(file("ca_file", written)?);
+    let path = folder.join(file("ca_file", value)?);
     let shown = path.display().to_string();
-    CaCertificates::read(path).map_err(|why| {
+    CaCertificates::read(path).map_err(|reason| {
         let help = "use a file that contains `-----BEGIN CERTIFICATE-----`";
-        ConfigProblem::new(format!("`{shown}` {why}")).help(help).at(span)
+        ConfigProblem::new(format!("`{shown}` {reason}")).help(help).at(span)
     })
 }

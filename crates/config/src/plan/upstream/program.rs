@@ -32,7 +32,8 @@ fn is_there(program: &str, folder: &Path, path: &OsString) -> bool {
 fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
 
-    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    file.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// On other systems the file extension marks a program, and the system appends it.

@@ -40,8 +40,8 @@ pub(crate) fn resolve(
         }
     };
     if headers.iter().any(|(name, _)| name.value.eq_ignore_ascii_case("authorization")) {
-        let what = format!("`{key}` conflicts with the header `Authorization`");
-        return Err(ConfigProblem::new(what).help("remove one of them").at(span));
+        let message = format!("`{key}` conflicts with the header `Authorization`");
+        return Err(ConfigProblem::new(message).help("remove one of them").at(span));
     }
     Ok(Some(token))
 }

@@ -22,8 +22,8 @@ pub(crate) fn resolve(
 ) -> Result<Vec<(Range<usize>, RecipeArgument)>, ConfigProblem> {
     let tables = tables.map(|tables| tables.0).unwrap_or_default();
     if let Some((name, _)) = tables.get(MAX_ARGUMENTS) {
-        let what = format!("the tool has more than {MAX_ARGUMENTS} arguments");
-        return Err(ConfigProblem::new(what).at(name.span.clone()));
+        let message = format!("the tool has more than {MAX_ARGUMENTS} arguments");
+        return Err(ConfigProblem::new(message).at(name.span.clone()));
     }
     tables.into_iter().map(|(name, table)| argument(name, table.value)).collect()
 }
@@ -35,8 +35,8 @@ fn argument(
     let Spanned { value: name, span } = name;
     if !is_argument_name(&name) {
         let help = "use letters, digits, `_` or `-`, and begin with a letter";
-        let what = format!("invalid argument name `{name}`");
-        return Err(ConfigProblem::new(what).help(help).at(span));
+        let message = format!("invalid argument name `{name}`");
+        return Err(ConfigProblem::new(message).help(help).at(span));
     }
     if let (Some(required), Some(_)) = (&table.required, &table.default)
         && required.value
@@ -54,8 +54,8 @@ fn argument(
     if let Some(default) = &table.default
         && checks.validate(&default.value).is_err()
     {
-        let what = format!("the default of `{name}` is not in its `enum`");
-        return Err(ConfigProblem::new(what).at(default.span.clone()));
+        let message = format!("the default of `{name}` is not in its `enum`");
+        return Err(ConfigProblem::new(message).at(default.span.clone()));
     }
     let argument = RecipeArgument {
         name,
@@ -86,15 +86,15 @@ fn check_bounds(table: &ArgumentTable, kind: ArgumentType) -> Result<(), ConfigP
     let number = matches!(kind, ArgumentType::Integer | ArgumentType::Number);
     let span = |span: &Range<usize>| span.clone();
     let bounds = [
-        ("minimum", table.minimum.as_ref().map(|it| span(&it.span)), number, "numbers"),
-        ("maximum", table.maximum.as_ref().map(|it| span(&it.span)), number, "numbers"),
-        ("min_length", table.min_length.as_ref().map(|it| span(&it.span)), text, "texts"),
-        ("max_length", table.max_length.as_ref().map(|it| span(&it.span)), text, "texts"),
-        ("pattern", table.pattern.as_ref().map(|it| span(&it.span)), text, "texts"),
-        ("items", table.items.as_ref().map(|it| span(&it.span)), list, "lists"),
-        ("min_items", table.min_items.as_ref().map(|it| span(&it.span)), list, "lists"),
-        ("max_items", table.max_items.as_ref().map(|it| span(&it.span)), list, "lists"),
-        ("enum", table.choices.as_ref().map(|it| span(&it.span)), !list, "single values"),
+        ("minimum", table.minimum.as_ref().map(|value| span(&value.span)), number, "numbers"),
+        ("maximum", table.maximum.as_ref().map(|value| span(&value.span)), number, "numbers"),
+        ("min_length", table.min_length.as_ref().map(|value| span(&value.span)), text, "texts"),
+        ("max_length", table.max_length.as_ref().map(|value| span(&value.span)), text, "texts"),
+        ("pattern", table.pattern.as_ref().map(|value| span(&value.span)), text, "texts"),
+        ("items", table.items.as_ref().map(|value| span(&value.span)), list, "lists"),
+        ("min_items", table.min_items.as_ref().map(|value| span(&value.span)), list, "lists"),
+        ("max_items", table.max_items.as_ref().map(|value| span(&value.span)), list, "lists"),
+        ("enum", table.choices.as_ref().map(|value| span(&value.span)), !list, "single values"),
     ];
     match bounds.into_iter().find(|(_, written, fits, _)| written.is_some() && !fits) {
         Some((key, Some(written), _, of)) => {
@@ -119,18 +119,18 @@ fn schema(table: &ArgumentTable) -> Value {
         ArgumentKind::Object => "object",
     };
     put("type", Some(json!(word)));
-    put("description", table.description.as_ref().map(|it| json!(it)));
-    put("default", table.default.as_ref().map(|it| it.value.clone()));
-    put("enum", table.choices.as_ref().map(|it| json!(it.value)));
-    put("minimum", table.minimum.as_ref().map(|it| number(it.value)));
-    put("maximum", table.maximum.as_ref().map(|it| number(it.value)));
-    put("minLength", table.min_length.as_ref().map(|it| json!(it.value.get())));
-    put("maxLength", table.max_length.as_ref().map(|it| json!(it.value.get())));
-    put("pattern", table.pattern.as_ref().map(|it| json!(it.value)));
-    put("minItems", table.min_items.as_ref().map(|it| json!(it.value.get())));
-    put("maxItems", table.max_items.as_ref().map(|it| json!(it.value.get())));
+    put("description", table.description.as_ref().map(|text| json!(text)));
+    put("default", table.default.as_ref().map(|item| item.value.clone()));
+    put("enum", table.choices.as_ref().map(|item| json!(item.value)));
+    put("minimum", table.minimum.as_ref().map(|item| number(item.value)));
+    put("maximum", table.maximum.as_ref().map(|item| number(item.value)));
+    put("minLength", table.min_length.as_ref().map(|item| json!(item.value.get())));
+    put("maxLength", table.max_length.as_ref().map(|item| json!(item.value.get())));
+    put("pattern", table.pattern.as_ref().map(|item| json!(item.value)));
+    put("minItems", table.min_items.as_ref().map(|item| json!(item.value.get())));
+    put("maxItems", table.max_items.as_ref().map(|item| json!(item.value.get())));
     if table.kind.value == ArgumentKind::Array {
-        put("items", Some(items(table.items.as_ref().map_or(ItemKind::String, |it| it.value))));
+        put("items", Some(items(table.items.as_ref().map_or(ItemKind::String, |item| item.value))));
     }
     Value::Object(schema)
 }

@@ -53,20 +53,20 @@ impl<'a> ArgumentUses<'a> {
     pub(crate) fn template(
         &mut self,
         text: &str,
-        place: ValueContext,
+        context: ValueContext,
     ) -> Result<Template, ConfigProblem> {
         let template = Template::parse(text).map_err(ConfigProblem::new)?;
         for name in template.names() {
             let argument = self.argument(name)?;
             let is_alone = template.single_argument().is_some();
-            let fits = match (place, argument.kind) {
+            let fits = match (context, argument.kind) {
                 (ValueContext::Any, _) => true,
                 (ValueContext::ListAlone, ArgumentType::Array) => is_alone,
                 (ValueContext::Scalar, ArgumentType::Array | ArgumentType::Object) => false,
                 (ValueContext::ListAlone | ValueContext::Scalar, _) => true,
             };
             if !fits {
-                let what = match place {
+                let message = match context {
                     ValueContext::ListAlone => {
                         format!("`{{{name}}}` is a list and must be the whole value")
                     }
@@ -74,7 +74,9 @@ impl<'a> ArgumentUses<'a> {
                 };
                 let help =
                     "write the placeholder of a list alone; it becomes one value per element";
-                return Err(ConfigProblem::new(what).help(help).about_part(&format!("{{{name}}}")));
+                return Err(ConfigProblem::new(message)
+                    .help(help)
+                    .about_part(&format!("{{{name}}}")));
             }
         }
         Ok(template)
@@ -83,28 +85,30 @@ impl<'a> ArgumentUses<'a> {
     /// The same for a text with a position in the file.
     pub(crate) fn template_at(
         &mut self,
-        written: &Spanned<String>,
-        place: ValueContext,
+        value: &Spanned<String>,
+        context: ValueContext,
     ) -> Result<Template, ConfigProblem> {
-        self.template(&written.value, place).map_err(|problem| problem.at(written.span.clone()))
+        self.template(&value.value, context).map_err(|problem| problem.at(value.span.clone()))
     }
 
     /// Whether every call provides all arguments that a template names.
     pub(crate) fn is_always_filled(&self, template: &Template) -> bool {
         let is_certain = |name: &str| {
-            self.arguments.iter().any(|(_, it)| it.name == name && it.always_has_value())
+            self.arguments
+                .iter()
+                .any(|(_, argument)| argument.name == name && argument.always_has_value())
         };
         template.names().all(is_certain)
     }
 
     /// Marks every argument as used.
     pub(crate) fn mark_all_used(&mut self) {
-        self.used.extend(self.arguments.iter().map(|(_, it)| it.name.clone()));
+        self.used.extend(self.arguments.iter().map(|(_, argument)| argument.name.clone()));
     }
 
     /// Checks that every argument is used.
     pub(crate) fn check_used(&self) -> Result<(), ConfigProblem> {
-        let idle = self.arguments.iter().find(|(_, it)| !self.used.contains(&it.name));
+        let idle = self.arguments.iter().find(|(_, argument)| !self.used.contains(&argument.name));
         match idle {
             None => Ok(()),
             Some((span, RecipeArgument { name, .. })) => {

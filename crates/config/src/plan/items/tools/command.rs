@@ -22,23 +22,22 @@ use crate::tables::tools::{CommandWord, ToolTable};
 pub(crate) fn resolve(
     command: Spanned<Vec<Spanned<CommandWord>>>,
     table: ToolTable,
-    terms: &mut ArgumentUses<'_>,
+    uses: &mut ArgumentUses<'_>,
     folder: &Path,
 ) -> Result<CommandRecipe, ConfigProblem> {
-    let Spanned { value: mut written, span } = command;
+    let Spanned { value: mut values, span } = command;
     let help = "write the program and its arguments, such as `[\"git\", \"log\"]`";
     let nothing = || ConfigProblem::new("`command` has no program").help(help).at(span.clone());
-    if written.is_empty() {
+    if values.is_empty() {
         return Err(nothing());
     }
-    let program = match written.remove(0) {
+    let program = match values.remove(0) {
         Spanned { value: CommandWord::Word(word), span } => program(&word, folder, span)?,
         _ => return Err(nothing()),
     };
-    let stdin =
-        table.stdin.map(|stdin| terms.template_at(&stdin, ValueContext::Any)).transpose()?;
-    let words = words(written, terms)?;
-    if !table.dangerously_let_callers_write_scripts.is_some_and(|it| it.value) {
+    let stdin = table.stdin.map(|stdin| uses.template_at(&stdin, ValueContext::Any)).transpose()?;
+    let words = words(values, uses)?;
+    if !table.dangerously_let_callers_write_scripts.is_some_and(|value| value.value) {
         interpreter::check(&program, &words).map_err(|problem| problem.at(span))?;
     }
     Ok(CommandRecipe {
@@ -46,12 +45,12 @@ pub(crate) fn resolve(
         words,
         stdin,
         env: environment(table.env, table.env_files, folder)?,
-        env_pass: inherited_variables(table.env_pass.map(|it| it.value).unwrap_or_default())?,
+        env_pass: inherited_variables(table.env_pass.map(|value| value.value).unwrap_or_default())?,
         directory: table.cwd.map(|cwd| resolve_file(folder, "cwd", cwd)).transpose()?,
         success_codes: success_codes(table.exit_codes)?,
         result: result(table.result, table.mime_type)?,
-        progress: table.progress.is_some_and(|it| it.value),
-        max_concurrent: table.concurrency.map_or(16, |it| count(it.value.get())),
+        progress: table.progress.is_some_and(|value| value.value),
+        max_concurrent: table.concurrency.map_or(16, |value| count(value.value.get())),
     })
 }
 
@@ -60,18 +59,18 @@ pub(crate) fn check_absent(table: &ToolTable) -> Result<(), ConfigProblem> {
     let spans = [
         (
             "dangerously_let_callers_write_scripts",
-            table.dangerously_let_callers_write_scripts.as_ref().map(|it| &it.span),
+            table.dangerously_let_callers_write_scripts.as_ref().map(|value| &value.span),
         ),
-        ("stdin", table.stdin.as_ref().map(|it| &it.span)),
-        ("env", table.env.as_ref().map(|it| &it.span)),
-        ("env_files", table.env_files.as_ref().map(|it| &it.span)),
-        ("env_pass", table.env_pass.as_ref().map(|it| &it.span)),
-        ("cwd", table.cwd.as_ref().map(|it| &it.span)),
-        ("exit_codes", table.exit_codes.as_ref().map(|it| &it.span)),
-        ("result", table.result.as_ref().map(|it| &it.span)),
-        ("mime_type", table.mime_type.as_ref().map(|it| &it.span)),
-        ("progress", table.progress.as_ref().map(|it| &it.span)),
-        ("concurrency", table.concurrency.as_ref().map(|it| &it.span)),
+        ("stdin", table.stdin.as_ref().map(|value| &value.span)),
+        ("env", table.env.as_ref().map(|value| &value.span)),
+        ("env_files", table.env_files.as_ref().map(|value| &value.span)),
+        ("env_pass", table.env_pass.as_ref().map(|value| &value.span)),
+        ("cwd", table.cwd.as_ref().map(|value| &value.span)),
+        ("exit_codes", table.exit_codes.as_ref().map(|value| &value.span)),
+        ("result", table.result.as_ref().map(|value| &value.span)),
+        ("mime_type", table.mime_type.as_ref().map(|value| &value.span)),
+        ("progress", table.progress.as_ref().map(|value| &value.span)),
+        ("concurrency", table.concurrency.as_ref().map(|value| &value.span)),
     ];
     match spans.into_iter().find_map(|(key, span)| Some((key, span?))) {
         Some((key, span)) => {
@@ -88,7 +87,7 @@ fn program(
     folder: &Path,
     span: Range<usize>,
 ) -> Result<std::path::PathBuf, ConfigProblem> {
-    let wrong = if word.trim().is_empty() || word.contains('\0') {
+    let problem = if word.trim().is_empty() || word.contains('\0') {
         "`command` has no program".to_owned()
     } else if Template::parse(word).is_ok_and(|template| template.literal().is_none()) {
         "the program cannot contain a placeholder: callers would choose the program".to_owned()
@@ -97,25 +96,25 @@ fn program(
     } else {
         return Ok(word.into());
     };
-    Err(ConfigProblem::new(wrong)
+    Err(ConfigProblem::new(problem)
         .help("write the program without placeholders; its arguments may have them")
         .at(span))
 }
 
 fn words(
-    written: Vec<Spanned<CommandWord>>,
-    terms: &mut ArgumentUses<'_>,
+    values: Vec<Spanned<CommandWord>>,
+    uses: &mut ArgumentUses<'_>,
 ) -> Result<Vec<WordGroup>, ConfigProblem> {
     let mut groups: Vec<WordGroup> = Vec::new();
-    for Spanned { value, span } in written {
-        let group = group(value, terms).map_err(|problem| problem.at(span.clone()))?;
+    for Spanned { value, span } in values {
+        let group = group(value, uses).map_err(|problem| problem.at(span.clone()))?;
         if let ([word], Some(option)) = (group.words.as_slice(), groups.last().and_then(option))
-            && !terms.is_always_filled(word)
+            && !uses.is_always_filled(word)
         {
-            let what = format!("without its value, `{option}` would be passed alone");
+            let message = format!("without its value, `{option}` would be passed alone");
             let help = "write both as a nested list, which is omitted as a whole: [\"--option\", \
                 \"{value}\"]";
-            return Err(ConfigProblem::new(what).help(help).at(span));
+            return Err(ConfigProblem::new(message).help(help).at(span));
         }
         groups.push(group);
     }
@@ -132,40 +131,40 @@ fn option(group: &WordGroup) -> Option<String> {
     .map(str::to_owned)
 }
 
-fn group(written: CommandWord, terms: &mut ArgumentUses<'_>) -> Result<WordGroup, ConfigProblem> {
+fn group(written: CommandWord, uses: &mut ArgumentUses<'_>) -> Result<WordGroup, ConfigProblem> {
     let (when, words) = match written {
         CommandWord::Word(word) => (None, vec![word]),
         CommandWord::Words(words) => (None, words),
         CommandWord::When(table) => {
-            if terms.argument(&table.when)?.kind != ArgumentType::Boolean {
-                let what = format!("the argument `{}` is not a boolean", table.when);
-                return Err(ConfigProblem::new(what)
+            if uses.argument(&table.when)?.kind != ArgumentType::Boolean {
+                let message = format!("the argument `{}` is not a boolean", table.when);
+                return Err(ConfigProblem::new(message)
                     .help("set its `type = \"boolean\"`")
                     .about_part(&table.when));
             }
             (Some(table.when), table.words)
         }
     };
-    let words = words.iter().map(|text| word(text, terms)).collect::<Result<_, _>>()?;
+    let words = words.iter().map(|text| word(text, uses)).collect::<Result<_, _>>()?;
     Ok(WordGroup { when, words })
 }
 
-fn word(text: &str, terms: &mut ArgumentUses<'_>) -> Result<Template, ConfigProblem> {
+fn word(text: &str, uses: &mut ArgumentUses<'_>) -> Result<Template, ConfigProblem> {
     if text.contains('\0') {
         return Err(ConfigProblem::new("an argument contains a NUL character"));
     }
-    let template = terms.template(text, ValueContext::ListAlone)?;
+    let template = uses.template(text, ValueContext::ListAlone)?;
     let beginning = template.literal_prefix();
     if !beginning.is_empty()
         && beginning.bytes().all(|byte| byte == b'-')
         && let Some(name) = template.names().next()
-        && !terms.argument(name)?.is_choice
+        && !uses.argument(name)?.is_choice
     {
-        let what = format!(
+        let message = format!(
             "`{{{name}}}` follows the dashes of an option: callers would choose the option"
         );
         let help = format!("list the allowed options with `enum = […]` for `{name}`");
-        return Err(ConfigProblem::new(what).help(help).about_part(text));
+        return Err(ConfigProblem::new(message).help(help).about_part(text));
     }
     Ok(template)
 }
@@ -188,8 +187,8 @@ fn environment(
     Ok(variables)
 }
 
-fn success_codes(written: Option<Spanned<Vec<Ranged<0, 255>>>>) -> Result<Vec<i32>, ConfigProblem> {
-    let Some(Spanned { value, span }) = written else { return Ok(vec![0]) };
+fn success_codes(item: Option<Spanned<Vec<Ranged<0, 255>>>>) -> Result<Vec<i32>, ConfigProblem> {
+    let Some(Spanned { value, span }) = item else { return Ok(vec![0]) };
     if value.is_empty() {
         return Err(ConfigProblem::new("`exit_codes` is empty, so no call could succeed").at(span));
     }
@@ -204,8 +203,8 @@ fn result(
     match (word, mime_type) {
         (ResultKind::Text, None) => Ok(ResultFormat::Text),
         (ResultKind::Json, None) => Ok(ResultFormat::Json),
-        (ResultKind::Image, Some(written)) => {
-            let Spanned { value, span } = written;
+        (ResultKind::Image, Some(item)) => {
+            let Spanned { value, span } = item;
             let is_picture = value.strip_prefix("image/").is_some_and(|rest| !rest.is_empty());
             match is_picture && value.bytes().all(|byte| byte.is_ascii_graphic()) {
                 true => Ok(ResultFormat::Image(value)),
@@ -219,10 +218,8 @@ fn result(
                 .help("add `mime_type`, such as `mime_type = \"image/png\"`");
             Err(kind.into_iter().fold(problem, |problem, kind| problem.at(kind.span)))
         }
-        (_, Some(written)) => {
-            Err(ConfigProblem::new("`mime_type` is only valid for image results")
-                .help("add `result = \"image\"`, or remove `mime_type`")
-                .at(written.span))
-        }
+        (_, Some(item)) => Err(ConfigProblem::new("`mime_type` is only valid for image results")
+            .help("add `result = \"image\"`, or remove `mime_type`")
+            .at(item.span)),
     }
 }

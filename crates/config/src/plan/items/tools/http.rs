@@ -36,7 +36,7 @@ const MAX_DEPTH: usize = 32;
 pub(crate) fn resolve(
     table: HttpToolTable,
     is_idempotent: bool,
-    terms: &mut ArgumentUses<'_>,
+    uses: &mut ArgumentUses<'_>,
     folder: &Path,
 ) -> Result<HttpRecipe, ConfigProblem> {
     let method = request_method(table.method.unwrap_or(HttpMethod::Get));
@@ -59,14 +59,14 @@ pub(crate) fn resolve(
         }
     };
     if table.template.is_some() {
-        terms.mark_all_used();
+        uses.mark_all_used();
     }
     Ok(HttpRecipe {
         method,
-        url: url(table.url, terms)?,
-        query: query(table.query, terms)?,
-        headers: headers(table.headers, terms)?,
-        body: table.body.map(|body| whole_body(&body, terms)).transpose()?,
+        url: url(table.url, uses)?,
+        query: query(table.query, uses)?,
+        headers: headers(table.headers, uses)?,
+        body: table.body.map(|body| whole_body(&body, uses)).transpose()?,
         auth: table.auth.map(|table| auth(table, folder)).transpose()?,
         retries,
         allow_private: table.allow_private.unwrap_or(false),
@@ -85,74 +85,74 @@ pub(crate) fn request_method(word: HttpMethod) -> RequestMethod {
 }
 
 /// A URL whose host is fixed by the configuration.
-fn url(written: Spanned<String>, terms: &mut ArgumentUses<'_>) -> Result<Template, ConfigProblem> {
-    let span = written.span.clone();
-    let template = terms.template_at(&written, ValueContext::Scalar)?;
-    endpoint_url(written)?;
+fn url(value: Spanned<String>, uses: &mut ArgumentUses<'_>) -> Result<Template, ConfigProblem> {
+    let span = value.span.clone();
+    let template = uses.template_at(&value, ValueContext::Scalar)?;
+    endpoint_url(value)?;
     let host = template.literal_prefix().split_once("://").map_or("", |(_, rest)| rest);
     let is_whole = host.contains(['/', '?']) || template.literal().is_some();
-    let wrong = if !is_whole {
+    let error = if !is_whole {
         ConfigProblem::new("the host cannot contain a placeholder: callers would choose the server")
             .help(
                 "write the host without placeholders; they are allowed after the first `/` of \
                 the path",
             )
-    } else if !terms.is_always_filled(&template) {
+    } else if !uses.is_always_filled(&template) {
         ConfigProblem::new("a placeholder in a URL needs a value in every call")
             .help("make the argument required, add a `default`, or move it to `query`")
     } else {
         return Ok(template);
     };
-    Err(wrong.at(span))
+    Err(error.at(span))
 }
 
 fn query(
     written: Option<Entries<Spanned<String>>>,
-    terms: &mut ArgumentUses<'_>,
+    uses: &mut ArgumentUses<'_>,
 ) -> Result<Vec<(String, Template)>, ConfigProblem> {
     let entries = written.map(|written| written.0).unwrap_or_default().into_iter();
     let entry = |(name, value): (Spanned<String>, Spanned<String>)| {
-        Ok((name.value, terms.template_at(&value, ValueContext::ListAlone)?))
+        Ok((name.value, uses.template_at(&value, ValueContext::ListAlone)?))
     };
     entries.map(entry).collect()
 }
 
 fn headers(
     written: Option<Entries<Spanned<String>>>,
-    terms: &mut ArgumentUses<'_>,
+    uses: &mut ArgumentUses<'_>,
 ) -> Result<Vec<(String, Template)>, ConfigProblem> {
     let entries = written.map(|written| written.0).unwrap_or_default().into_iter();
     let entry = |(name, value): (Spanned<String>, Spanned<String>)| {
-        let template = terms.template_at(&value, ValueContext::Scalar)?;
+        let template = uses.template_at(&value, ValueContext::Scalar)?;
         Ok((header((name, value), &OWN_HEADERS)?.0, template))
     };
     entries.map(entry).collect()
 }
 
 fn whole_body(
-    written: &Spanned<Value>,
-    terms: &mut ArgumentUses<'_>,
+    value: &Spanned<Value>,
+    uses: &mut ArgumentUses<'_>,
 ) -> Result<JsonTemplate, ConfigProblem> {
-    body(&written.value, terms, MAX_DEPTH).map_err(|problem| problem.at(written.span.clone()))
+    body(&value.value, uses, MAX_DEPTH).map_err(|problem| problem.at(value.span.clone()))
 }
 
 fn body(
     value: &Value,
-    terms: &mut ArgumentUses<'_>,
+    uses: &mut ArgumentUses<'_>,
     deepest: usize,
 ) -> Result<JsonTemplate, ConfigProblem> {
     let Some(deeper) = deepest.checked_sub(1) else {
         return Err(ConfigProblem::new(format!("`body` is deeper than {MAX_DEPTH} levels")));
     };
     match value {
-        Value::String(text) => terms.template(text, ValueContext::Any).map(JsonTemplate::Text),
+        Value::String(text) => uses.template(text, ValueContext::Any).map(JsonTemplate::Text),
         Value::Array(items) => {
-            let items = items.iter().map(|item| body(item, terms, deeper));
+            let items = items.iter().map(|item| body(item, uses, deeper));
             Ok(JsonTemplate::List(items.collect::<Result<_, _>>()?))
         }
         Value::Object(members) => {
             let member =
-                |(key, value): (&String, &Value)| Ok((key.clone(), body(value, terms, deeper)?));
+                |(key, value): (&String, &Value)| Ok((key.clone(), body(value, uses, deeper)?));
             Ok(JsonTemplate::Object(
                 members.iter().map(member).collect::<Result<_, ConfigProblem>>()?,
             ))
@@ -161,8 +161,8 @@ fn body(
     }
 }
 
-pub(crate) fn auth(written: Spanned<HttpAuthTable>, folder: &Path) -> Result<Auth, ConfigProblem> {
-    let Spanned { value: table, span } = written;
+pub(crate) fn auth(item: Spanned<HttpAuthTable>, folder: &Path) -> Result<Auth, ConfigProblem> {
+    let Spanned { value: table, span } = item;
     let held = |here: Option<Spanned<String>>, file: Option<Spanned<String>>, key: &str| match (
         here, file,
     ) {
@@ -204,16 +204,16 @@ fn basic_auth(user: Spanned<String>, password: SecretSource) -> Result<Auth, Con
 }
 
 /// A secret that is valid in a header.
-fn secret(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = written;
-    let wrong = if value.is_empty() {
+fn secret(item: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = item;
+    let invalid = if value.is_empty() {
         "the secret is empty"
     } else if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         "the secret contains a character that is not allowed in a header"
     } else {
         return Ok(value);
     };
-    Err(ConfigProblem::new(wrong).at(span).hide_value())
+    Err(ConfigProblem::new(invalid).at(span).hide_value())
 }
 
 fn response_options(
@@ -229,8 +229,8 @@ fn response_options(
             .at(span.clone()));
     }
     if let Some(Spanned { value, span }) = &template {
-        check_template(value).map_err(|wrong| {
-            ConfigProblem::new(format!("invalid template: {wrong}")).at(span.clone())
+        check_template(value).map_err(|problem| {
+            ConfigProblem::new(format!("invalid template: {problem}")).at(span.clone())
         })?;
     }
     let form = match form {

@@ -69,10 +69,10 @@ pub(crate) fn check(program: &Path, groups: &[WordGroup]) -> Result<(), ConfigPr
     if !LAUNCHERS.contains(&&*name) {
         return Ok(());
     }
-    for (place, word) in words.iter().enumerate() {
+    for (index, word) in words.iter().enumerate() {
         let inner = word.literal().map(self::name).unwrap_or_default();
         if let Some(interpreter) = named(&inner) {
-            check_script(&inner, interpreter, &words[place + 1..])?;
+            check_script(&inner, interpreter, &words[index + 1..])?;
         }
     }
     Ok(())
@@ -83,21 +83,21 @@ fn check_script(
     interpreter: &Interpreter,
     words: &[&Template],
 ) -> Result<(), ConfigProblem> {
-    for (place, word) in words.iter().enumerate() {
+    for (index, word) in words.iter().enumerate() {
         if !interpreter.is_option(word.literal_prefix()) {
             continue;
         }
-        let behind = &words[place + 1..];
+        let behind = &words[index + 1..];
         let script = if interpreter.takes_all { behind } else { &behind[..behind.len().min(1)] };
         let mut script = std::iter::once(word).chain(script);
         if let Some(argument) = script.find_map(|word| word.names().next()) {
-            let what = format!(
+            let message = format!(
                 "`{{{argument}}}` is part of the script of `{name}`: callers would write the script"
             );
             let help = "pass the value as an argument after the script, such as [\"sh\", \"-c\", \
                 \"wc -l -- \\\"$1\\\"\", \"sh\", \"{file}\"], or set \
                 `dangerously_let_callers_write_scripts = true`";
-            return Err(ConfigProblem::new(what).help(help));
+            return Err(ConfigProblem::new(message).help(help));
         }
     }
     Ok(())
@@ -112,20 +112,24 @@ impl Interpreter {
         }
         // One letter, or several options in one word.
         let letters = beginning.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-        let is_cluster = |it: &&str| it.chars().all(|letter| letter.is_ascii_alphanumeric());
-        letters.filter(is_cluster).is_some_and(|it| it.contains(|one| self.letters.contains(one)))
+        let is_cluster =
+            |text: &&str| text.chars().all(|character| character.is_ascii_alphanumeric());
+        letters
+            .filter(is_cluster)
+            .is_some_and(|text| text.contains(|one| self.letters.contains(one)))
     }
 }
 
 fn named(name: &str) -> Option<&'static Interpreter> {
-    INTERPRETERS.iter().find(|it| it.names.contains(&name))
+    INTERPRETERS.iter().find(|interpreter| interpreter.names.contains(&name))
 }
 
 /// The name of a program without its folder, extension and version.
 fn name(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let name = name.strip_suffix(".exe").unwrap_or(name);
-    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.').to_owned()
+    name.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.')
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::tables::tools::ToolTable;
 pub(crate) fn resolve(
     text: Spanned<String>,
     database: Option<Spanned<String>>,
-    terms: &mut ArgumentUses<'_>,
+    uses: &mut ArgumentUses<'_>,
     databases: &[Database],
 ) -> Result<QueryRecipe, ConfigProblem> {
     let names: Vec<&str> = databases.iter().map(Database::name).collect();
@@ -32,8 +32,9 @@ pub(crate) fn resolve(
     if text.value.trim().is_empty() {
         return Err(ConfigProblem::new("`query` is empty").at(text.span));
     }
-    let template = terms.template_at(&text, ValueContext::Any)?;
-    let query = Query::new(template).map_err(|what| ConfigProblem::new(what).at(text.span))?;
+    let template = uses.template_at(&text, ValueContext::Any)?;
+    let query =
+        Query::new(template).map_err(|message| ConfigProblem::new(message).at(text.span))?;
     Ok(QueryRecipe { database: database.clone(), query })
 }
 
@@ -41,10 +42,8 @@ pub(crate) fn resolve(
 pub(crate) fn check_absent(table: &ToolTable) -> Result<(), ConfigProblem> {
     match &table.database {
         None => Ok(()),
-        Some(written) => {
-            Err(ConfigProblem::new("`database` is only valid for tools with a `query`")
-                .help("add a `query`, or remove `database`")
-                .at(written.span.clone()))
-        }
+        Some(value) => Err(ConfigProblem::new("`database` is only valid for tools with a `query`")
+            .help("add a `query`, or remove `database`")
+            .at(value.span.clone())),
     }
 }

@@ -33,30 +33,31 @@ pub(crate) fn resolve(
         };
     };
     if needs.is_none() {
-        let what = "`[wordpress]` has no effect: no pack for WordPress is enabled";
+        let description = "`[wordpress]` has no effect: no pack for WordPress is enabled";
         let help = "add \"buddyboss-platform\" or \"wordpress\" to `packs`";
-        return Err(ConfigProblem::new(what).help(help).at(span));
+        return Err(ConfigProblem::new(description).help(help).at(span));
     }
     let routes = routes(table.routes.unwrap_or_default())?;
     let has_none = routes.read.is_empty() && routes.write.is_empty();
     if has_none && packs.iter().any(|pack| pack == ROUTES) {
-        let what = "the pack `wordpress` makes tools from routes, and no routes are configured";
+        let description =
+            "the pack `wordpress` makes tools from routes, and no routes are configured";
         let help =
             "add a table `[wordpress.routes]`, for example with `read = [\"wp/v2/posts/*\"]`";
-        return Err(ConfigProblem::new(what).help(help).at(span));
+        return Err(ConfigProblem::new(description).help(help).at(span));
     }
     let account = account(table.user, table.password, table.password_file, folder)?;
     if account.is_none() && has_auth {
-        let what = "callers authenticate at the site of `[wordpress]`, so `[auth]` would authenticate \
+        let description = "callers authenticate at the site of `[wordpress]`, so `[auth]` would authenticate \
                 them twice";
         let help = "remove `[auth]`, or add `user` and `password_file` for one account that makes all \
                 calls";
-        return Err(ConfigProblem::new(what).help(help).at(span));
+        return Err(ConfigProblem::new(description).help(help).at(span));
     }
     Ok(Some(SiteSettings {
         address: address(&table.url, table.allow_http.unwrap_or(false))?,
         capability: match table.capability {
-            Some(written) => capability(written)?,
+            Some(value) => capability(value)?,
             None => CAPABILITY.to_owned(),
         },
         account,
@@ -68,22 +69,22 @@ pub(crate) fn resolve(
     }))
 }
 
-fn address(written: &Spanned<String>, allows_http: bool) -> Result<SiteAddress, ConfigProblem> {
-    let address = SiteAddress::parse(&written.value).map_err(|wrong| {
-        ConfigProblem::new(format!("`url` {wrong}"))
+fn address(value: &Spanned<String>, allows_http: bool) -> Result<SiteAddress, ConfigProblem> {
+    let address = SiteAddress::parse(&value.value).map_err(|invalid| {
+        ConfigProblem::new(format!("`url` {invalid}"))
             .help("write the URL of the site's front page, such as `https://example.org`")
-            .at(written.span.clone())
+            .at(value.span.clone())
     })?;
     if address.is_encrypted() || address.is_loopback() || allows_http {
         return Ok(address);
     }
     Err(ConfigProblem::new("passwords would be sent to this site unencrypted")
         .help("use `https://`, or set `allow_http = true` if you trust the network")
-        .at(written.span.clone()))
+        .at(value.span.clone()))
 }
 
-fn capability(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = written;
+fn capability(item: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = item;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     match value.len() <= 64 && value.bytes().all(is_plain) {
         true => Ok(value),
@@ -113,11 +114,11 @@ fn account(
     };
     match (user, held) {
         (None, None) => Ok(None),
-        (Some(Spanned { value, span }), Some((held, _))) => {
+        (Some(Spanned { value, span }), Some((secret, _))) => {
             if value.is_empty() || value.contains(':') || value.chars().any(char::is_control) {
                 return Err(ConfigProblem::new("`user` is not a valid user name").at(span));
             }
-            Ok(Some((value, held)))
+            Ok(Some((value, secret)))
         }
         (Some(Spanned { span, .. }), None) | (None, Some((_, span))) => {
             Err(ConfigProblem::new("`user` needs a password, and a password needs `user`")
@@ -127,11 +128,11 @@ fn account(
     }
 }
 
-fn sets(written: Option<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigProblem> {
-    let Some(written) = written else { return Ok(vec![PHASES[0].to_owned()]) };
+fn sets(values: Option<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigProblem> {
+    let Some(values) = values else { return Ok(vec![PHASES[0].to_owned()]) };
     let known: Vec<&str> = PHASES.iter().copied().chain(SETS.iter().map(|(set, _)| *set)).collect();
     let mut sets = Vec::new();
-    for Spanned { value, span } in written {
+    for Spanned { value, span } in values {
         if !known.contains(&value.as_str()) {
             let help = suggestion(&value, "the known tool sets", &known);
             return Err(ConfigProblem::new(format!("unknown tool set `{value}`"))
@@ -144,17 +145,17 @@ fn sets(written: Option<Vec<Spanned<String>>>) -> Result<Vec<String>, ConfigProb
 }
 
 fn routes(table: RoutesTable) -> Result<AllowedRoutes, ConfigProblem> {
-    let patterns = |written: Option<Vec<Spanned<String>>>| {
-        written.unwrap_or_default().into_iter().map(pattern).collect::<Result<Vec<_>, _>>()
+    let patterns = |values: Option<Vec<Spanned<String>>>| {
+        values.unwrap_or_default().into_iter().map(pattern).collect::<Result<Vec<_>, _>>()
     };
     Ok(AllowedRoutes { read: patterns(table.read)?, write: patterns(table.write)? })
 }
 
-fn pattern(written: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = written;
+fn pattern(item: Spanned<String>) -> Result<String, ConfigProblem> {
+    let Spanned { value, span } = item;
     let pattern = value.trim_matches('/');
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/*".contains(&byte);
-    match pattern.contains('/') && pattern.bytes().all(letter) {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/*".contains(&byte);
+    match pattern.contains('/') && pattern.bytes().all(is_allowed) {
         true => Ok(pattern.to_owned()),
         false => Err(ConfigProblem::new(format!("invalid route pattern `{value}`"))
             .help("write a namespace and a route, such as `wp/v2/posts/*`")
@@ -179,9 +180,11 @@ mod tests {
         let plan = Plan::read(&text, Path::new("/etc/creole"), &PACKS, &no_variables);
         let plan = plan.map_err(|problem| {
             let error = problem.into_error("creole.toml", &text);
-            let place =
-                error.location.as_ref().map(|place| format!("{}:{} ", place.line, place.column));
-            format!("{}{}", place.unwrap_or_default(), error.message)
+            let location = error
+                .location
+                .as_ref()
+                .map(|location| format!("{}:{} ", location.line, location.column));
+            format!("{}{}", location.unwrap_or_default(), error.message)
         });
         plan.map(|plan| plan.wordpress.unwrap())
     }
@@ -195,8 +198,8 @@ mod tests {
         let site = "[wordpress]\nurl = \"http://[::1]\"\nuser = \"sam\"\npassword_file = \"key\"\n\
                     sets = [\"members\"]\ncapability = \"\"\n[wordpress.routes]\nread = [\"wp/v2/posts/*\"]";
         let site = read(&format!("{site}\n[auth]\nusers = \"users\"")).unwrap();
-        let held = SecretSource::File("/etc/creole/key".into());
-        assert_eq!(site.account, Some(("sam".to_owned(), held)));
+        let secret = SecretSource::File("/etc/creole/key".into());
+        assert_eq!(site.account, Some(("sam".to_owned(), secret)));
         assert_eq!(site.routes.read, ["wp/v2/posts/*"]);
     }
 
