@@ -168,8 +168,8 @@ In the configuration of a client that supports only stdio:
 
 /// Reads an address and a port.
 fn address_and_port(text: &str) -> Result<SocketAddr, String> {
-    let wrong = "write a local address and a port, such as `127.0.0.1:8080`";
-    address(text).ok_or_else(|| wrong.to_owned())
+    let invalid = "write a local address and a port, such as `127.0.0.1:8080`";
+    address(text).ok_or_else(|| invalid.to_owned())
 }
 
 const SERVE_USAGE: &str =

@@ -49,12 +49,12 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
 }
 
 /// The only positional argument besides the server.
-fn only_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, Failure> {
+fn only_word<'a>(rest: &'a [String], description: &str, verb: &str) -> Result<&'a str, Failure> {
     match rest {
         [word] => Ok(word),
-        [] => {
-            Err(Failure::Usage(format!("{what} is missing; `{verb}` shows what the server offers")))
-        }
+        [] => Err(Failure::Usage(format!(
+            "{description} is missing; `{verb}` shows what the server offers"
+        ))),
         [_, extra, ..] if extra.contains('=') => {
             Err(Failure::Usage(format!("unexpected argument `{extra}`; write --arg {extra}")))
         }
@@ -63,12 +63,12 @@ fn only_word<'a>(rest: &'a [String], what: &str, verb: &str) -> Result<&'a str, 
 }
 
 /// The error for an unknown name, with the known ones.
-fn unknown_name(server: &str, what: &str, name: &str, known: &[&str]) -> String {
+fn unknown_name(server: &str, description: &str, name: &str, known: &[&str]) -> String {
     let hint = match known {
         [] => "it has none".to_owned(),
         known => suggestion(name, known),
     };
-    crate::output::printable(&format!("`{server}` has no {what} `{name}`: {hint}"))
+    crate::output::printable(&format!("`{server}` has no {description} `{name}`: {hint}"))
 }
 
 /// The most similar name, or the known names.

@@ -61,11 +61,11 @@ impl fmt::Display for Failure {
             }
             Self::Output(error) => write!(formatter, "error: cannot write to stdout: {error}"),
             Self::Credentials(error) => write!(formatter, "error: {error}"),
-            Self::Usage(what)
-            | Self::Passwd(what)
-            | Self::Refused(what)
-            | Self::Serve(what)
-            | Self::Call(what) => write!(formatter, "error: {what}"),
+            Self::Usage(message)
+            | Self::Passwd(message)
+            | Self::Refused(message)
+            | Self::Serve(message)
+            | Self::Call(message) => write!(formatter, "error: {message}"),
         }
     }
 }
@@ -80,8 +80,8 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Credentials(error) => Self::Credentials(error),
-            RunError::Refused(what) => Self::Refused(what),
-            RunError::Serve(what) => Self::Serve(what),
+            RunError::Refused(message) => Self::Refused(message),
+            RunError::Serve(message) => Self::Serve(message),
         }
     }
 }

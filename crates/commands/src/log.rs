@@ -169,13 +169,13 @@ impl<W: LogSink> LogState<W> {
 fn one_line(event: &str) -> String {
     let event = event.strip_suffix('\n').unwrap_or(event);
     let mut line = String::with_capacity(event.len() + 1);
-    for letter in event.chars() {
-        match letter {
+    for character in event.chars() {
+        match character {
             '\n' => line.push_str("\\n"),
             '\r' => line.push_str("\\r"),
             '\t' => line.push_str("\\t"),
-            letter if is_control(letter) => push_escape(&mut line, letter),
-            letter => line.push(letter),
+            character if is_control(character) => push_escape(&mut line, character),
+            character => line.push(character),
         }
     }
     line.push('\n');
@@ -183,8 +183,8 @@ fn one_line(event: &str) -> String {
 }
 
 /// Escapes as in JSON, so that a line of JSON stays valid.
-fn push_escape(line: &mut String, letter: char) {
-    let _ = write!(line, "\\u{:04x}", u32::from(letter));
+fn push_escape(line: &mut String, character: char) {
+    let _ = write!(line, "\\u{:04x}", u32::from(character));
 }
 
 impl<'a, W: LogSink + 'a> MakeWriter<'a> for LogLines<W> {
@@ -247,8 +247,8 @@ mod tests {
         drop(lines);
         let mut rest = String::new();
         reader.read_to_string(&mut rest).unwrap();
-        let said = format!("\n{}read again\n", text_notice(lost));
-        assert!(rest.ends_with(&said), "{rest}");
+        let text = format!("\n{}read again\n", text_notice(lost));
+        assert!(rest.ends_with(&text), "{rest}");
     }
 
     #[test]

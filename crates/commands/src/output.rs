@@ -131,12 +131,12 @@ pub(crate) fn prompt(text: &str) {
 /// Foreign text without terminal control sequences.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\n' | '\t' => shown.push(letter),
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => shown.push(character),
             // Bidirectional control characters make a text look like another one.
-            _ if is_control(letter) => shown.extend(letter.escape_default()),
-            _ => shown.push(letter),
+            _ if is_control(character) => shown.extend(character.escape_default()),
+            _ => shown.push(character),
         }
     }
     shown

@@ -62,19 +62,19 @@ impl SessionPurpose {
 
 /// Connects, does the work and closes. If a server supports both eras, the one that suits the purpose is used.
 pub(crate) fn with_client<T>(
-    place: ServerTarget<'_>,
+    target: ServerTarget<'_>,
     peer: &SessionArgs,
     purpose: SessionPurpose,
     work: impl AsyncFnOnce(&ServerSession) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let name = place.name().to_owned();
-    let place = ReadyTarget::of(place)?;
-    log::start(place.log());
+    let name = target.name().to_owned();
+    let target = ReadyTarget::of(target)?;
+    log::start(target.log());
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let done = runtime.block_on(async {
         let mut interrupted = pin!(signal::ctrl_c());
         let (session, serving) = tokio::select! {
-            connected = progress::with_progress(connect(place, &name, peer, purpose)) => connected?,
+            connected = progress::with_progress(connect(target, &name, peer, purpose)) => connected?,
             _ = &mut interrupted => return Err(interrupted_failure()),
         };
         let done = tokio::select! {
@@ -109,17 +109,17 @@ enum ReadyTarget {
 }
 
 impl ReadyTarget {
-    fn of(place: ServerTarget<'_>) -> Result<Self, Failure> {
-        Ok(match place {
-            ServerTarget::Address(way) => Self::Remote(way),
+    fn of(target: ServerTarget<'_>) -> Result<Self, Failure> {
+        Ok(match target {
+            ServerTarget::Address(address) => Self::Remote(address),
             ServerTarget::Config(wanted) => Self::InProcess(Box::new(LoadedConfig::load(&wanted)?)),
         })
     }
 
     /// The URL that the user gave, if any.
     fn given_url(&self, peer: &SessionArgs) -> Option<GivenUrl> {
-        let Self::Remote(way) = self else { return None };
-        let Address::Http(target) = &**way else { return None };
+        let Self::Remote(address) = self else { return None };
+        let Address::Http(target) = &**address else { return None };
         let has_credentials = !peer.target.headers.is_empty();
         Some(GivenUrl { url: target.url().to_string(), has_credentials })
     }
@@ -135,19 +135,19 @@ impl ReadyTarget {
 }
 
 async fn connect(
-    place: ReadyTarget,
+    target: ReadyTarget,
     name: &str,
     peer: &SessionArgs,
     purpose: SessionPurpose,
 ) -> Result<(ServerSession, Option<JoinHandle<()>>), Failure> {
-    let given = place.given_url(peer);
-    let (connected, serving, upstreams) = match place {
+    let given = target.given_url(peer);
+    let (connected, serving, upstreams) = match target {
         ReadyTarget::InProcess(inside) => {
             let InProcessServer { dialect, transport, serving, upstreams } = inside.start().await?;
             let connected = builder(peer, Some(dialect), purpose)?.connect_over(transport).await;
             (connected, Some(serving), Some(upstreams))
         }
-        ReadyTarget::Remote(way) => (connect_to(*way, peer, purpose).await?, None, None),
+        ReadyTarget::Remote(address) => (connect_to(*address, peer, purpose).await?, None, None),
     };
     match (connected, upstreams) {
         (Ok(client), upstreams) => Ok((ServerSession { client, upstreams }, serving)),
@@ -206,25 +206,25 @@ impl ServerSession {
 
 /// Connects to a server by the specification, or in the detected dialect.
 async fn connect_to(
-    mut way: Address,
+    mut address: Address,
     peer: &SessionArgs,
     purpose: SessionPurpose,
 ) -> Result<Result<Client, Fault>, Failure> {
-    if let Address::Child(program) = &mut way {
+    if let Address::Child(program) = &mut address {
         // The end of a program is the failure of this command, which prints the program's last output.
         program.log_stderr = false;
     }
     let told = peer.target.dialect.as_deref().and_then(builtin);
-    let is_told = told.is_some();
-    let connected = builder(peer, told, purpose)?.connect(way.clone()).await;
-    let guessed = connected.as_ref().err().and_then(detect_dialect).filter(|_| !is_told);
+    let is_notified = told.is_some();
+    let connected = builder(peer, told, purpose)?.connect(address.clone()).await;
+    let guessed = connected.as_ref().err().and_then(detect_dialect).filter(|_| !is_notified);
     let Some(dialect) = guessed else { return Ok(connected) };
     output::write_message(&format!(
         "creole: `{}` deviates from the specification; using the dialect `{}`",
-        way.name(),
+        address.name(),
         dialect.name
     ));
-    Ok(builder(peer, Some(dialect), purpose)?.connect(way).await)
+    Ok(builder(peer, Some(dialect), purpose)?.connect(address).await)
 }
 
 /// The client with its information and its handler of input requests.
@@ -245,8 +245,8 @@ fn builder(
     let mut builder = ClientBuilder::new("creole", env!("CARGO_PKG_VERSION"))
         .limits(limits)
         .prefer_era(purpose.preferred_era())
-        .on_form(move |question| form.clone().respond(question))
-        .on_url(move |question| url.clone().respond(question))
+        .on_form(move |input_request| form.clone().respond(input_request))
+        .on_url(move |input_request| url.clone().respond(input_request))
         .on_event(peer.level, events::show_event);
     if let Some(dialect) = dialect {
         builder = builder.dialect(dialect);
@@ -291,14 +291,14 @@ pub(crate) fn call_failure(name: &str, fault: &Fault) -> Failure {
     let detail = output::printable(&fault.detail);
     let code = fault.foreign_code.map(|code| format!(" (code {code})")).unwrap_or_default();
     let detail = if detail.is_empty() { fault.kind.name().to_owned() } else { detail };
-    let said = match detail.contains(&format!("`{name}`")) {
+    let text = match detail.contains(&format!("`{name}`")) {
         true => format!("{detail}{code}"),
         false => format!("`{name}`: {detail}{code}"),
     };
     Failure::Call(match fault.trace.as_deref().map(stderr_tail) {
-        Some(words) if said.ends_with("MCP response") => format!("{said}; it wrote:\n{words}"),
-        Some(words) => format!("{said}; its last lines on stderr:\n{words}"),
-        None => said,
+        Some(words) if text.ends_with("MCP response") => format!("{text}; it wrote:\n{words}"),
+        Some(words) => format!("{text}; its last lines on stderr:\n{words}"),
+        None => text,
     })
 }
 
@@ -319,13 +319,13 @@ mod tests {
         let mut fault = Fault::new(FaultKind::BackendUnavailable, "`x` exited with code 1");
         let words: Vec<String> = (0..80).map(|line| format!("line {line}")).collect();
         fault.trace = Some(words.join("\n"));
-        let told = call_failure("x", &fault).to_string();
+        let message = call_failure("x", &fault).to_string();
         assert!(
-            told.starts_with(
+            message.starts_with(
                 "error: `x` exited with code 1; its last lines on stderr:\n  line 30\n"
             )
         );
-        assert!(told.ends_with("\n  line 79"));
+        assert!(message.ends_with("\n  line 79"));
     }
 
     #[test]

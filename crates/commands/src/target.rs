@@ -50,7 +50,7 @@ impl ServerTarget<'_> {
     /// The name of the server in messages.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Address(way) => way.name(),
+            Self::Address(address) => address.name(),
             Self::Config(inside) => &inside.name,
         }
     }
@@ -85,7 +85,7 @@ pub(crate) fn status_target<'a>(
             Err(Failure::Usage(format!("unexpected argument `{}`", words.join(" "))))
         }
         Some(file) => Ok(ServerTarget::Config(ConfigTarget::file(file, peer.server.as_deref()))),
-        None => target_and_words(words, peer).map(|(place, _)| place),
+        None => target_and_words(words, peer).map(|(target, _)| target),
     }
 }
 
@@ -99,8 +99,8 @@ pub(crate) fn parse_target<'a>(
         return Ok((ServerTarget::Config(ConfigTarget::preset(name)), words));
     }
     if !target.command.is_empty() {
-        let way = program_address(&target.command, &target.environment)?;
-        return Ok((ServerTarget::Address(Box::new(way)), words));
+        let address = program_address(&target.command, &target.environment)?;
+        return Ok((ServerTarget::Address(Box::new(address)), words));
     }
     let (url, rest) = words.split_first().ok_or_else(|| missing_target(None, others))?;
     if !url.contains("://") {
@@ -110,7 +110,7 @@ pub(crate) fn parse_target<'a>(
 }
 
 fn missing_target(word: Option<&str>, others: &str) -> Failure {
-    let what = match word {
+    let message = match word {
         Some(word) if is_address(word) => {
             return Failure::Usage(format!(
                 "invalid URL `{word}`; did you mean `{}://{word}`?",
@@ -121,7 +121,7 @@ fn missing_target(word: Option<&str>, others: &str) -> Failure {
         None => "no server is given".to_owned(),
     };
     Failure::Usage(format!(
-        "{what}: write a URL such as `https://example.com/mcp`, {others} or `-- COMMAND ARGS` at the end"
+        "{message}: write a URL such as `https://example.com/mcp`, {others} or `-- COMMAND ARGS` at the end"
     ))
 }
 
@@ -136,21 +136,22 @@ fn is_address(word: &str) -> bool {
 
 /// The default scheme: servers on this machine are reached without TLS.
 fn default_scheme(word: &str) -> &'static str {
-    let is_here = ["localhost", "127.", "[::1]", "0.0.0.0"].iter().any(|it| word.starts_with(it));
+    let is_here =
+        ["localhost", "127.", "[::1]", "0.0.0.0"].iter().any(|text| word.starts_with(text));
     if is_here { "http" } else { "https" }
 }
 
 /// An environment variable: `NAME=VALUE`, or `NAME` to pass on the current value.
-fn environment_entry(given: &str) -> Result<(OsString, OsString), Failure> {
-    if let Some((name, value)) = given.split_once('=') {
+fn environment_entry(text: &str) -> Result<(OsString, OsString), Failure> {
+    if let Some((name, value)) = text.split_once('=') {
         return Ok((name.into(), value.into()));
     }
-    let value = std::env::var_os(given).ok_or_else(|| {
+    let value = std::env::var_os(text).ok_or_else(|| {
         Failure::Usage(format!(
-            "the environment variable `{given}` is not set; set it, or write `{given}=VALUE`"
+            "the environment variable `{text}` is not set; set it, or write `{text}=VALUE`"
         ))
     })?;
-    Ok((given.into(), value))
+    Ok((text.into(), value))
 }
 
 /// The address of a program with its arguments and its environment.
@@ -163,8 +164,8 @@ pub(crate) fn program_address(
     };
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy().into_owned();
     let mut program = Program::new(name, command.clone()).args(args.to_vec());
-    for given in &environment.entries {
-        program.env.push(environment_entry(given)?);
+    for text in &environment.entries {
+        program.env.push(environment_entry(text)?);
     }
     Ok(Address::Child(program))
 }
@@ -189,11 +190,11 @@ fn http_address(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
 /// The certificates of `--cacert`.
 fn ca_certificates(url: &str, file: &Path) -> Result<CaCertificates, Failure> {
     if !url.starts_with("https://") {
-        let what = "`--cacert` is only valid for https:// URLs";
-        return Err(Failure::Usage(what.to_owned()));
+        let description = "`--cacert` is only valid for https:// URLs";
+        return Err(Failure::Usage(description.to_owned()));
     }
     CaCertificates::read(file.to_owned())
-        .map_err(|why| Failure::Usage(format!("`{}` {why}", file.display())))
+        .map_err(|reason| Failure::Usage(format!("`{}` {reason}", file.display())))
 }
 
 /// The name of a server in messages: its host, since the rest of a URL may be a secret.

@@ -50,8 +50,8 @@ pub(crate) fn typed_arguments(
         .map(|name| format!("--arg {name}={}", placeholder(schema, name)))
         .collect();
     if !missing.is_empty() {
-        let what = format!("the tool `{tool}` also needs {}", missing.join(" "));
-        return Err(Failure::Usage(what));
+        let message = format!("the tool `{tool}` also needs {}", missing.join(" "));
+        return Err(Failure::Usage(message));
     }
     Ok(OrderedValue::Object(arguments))
 }
@@ -84,8 +84,8 @@ fn parse_typed(tool: &str, schema: &Value, name: &str, text: &str) -> Result<Val
         kinds.iter().filter(|kind| *kind != "string").find_map(|kind| parse_value(kind, text));
     let is_text = kinds.iter().any(|kind| kind == "string");
     read.or_else(|| is_text.then(|| Value::String(text.to_owned()))).ok_or_else(|| {
-        let wanted: Vec<&str> = kinds.iter().map(|kind| type_phrase(kind)).collect();
-        format!("the argument `{name}` of `{tool}` must be {}, not `{text}`", wanted.join(" or "))
+        let expected: Vec<&str> = kinds.iter().map(|kind| type_phrase(kind)).collect();
+        format!("the argument `{name}` of `{tool}` must be {}, not `{text}`", expected.join(" or "))
     })
 }
 
@@ -236,8 +236,8 @@ mod tests {
     fn missing_and_duplicate_arguments_are_reported() {
         let schema = json!({"properties": {"a": {"type": "integer"}}, "required": ["a"]});
         let schema = schema.to_string();
-        let told = typed_arguments("add", &schema, &[]).unwrap_err().to_string();
-        assert_eq!(told, "error: the tool `add` also needs --arg a=INTEGER");
+        let message = typed_arguments("add", &schema, &[]).unwrap_err().to_string();
+        assert_eq!(message, "error: the tool `add` also needs --arg a=INTEGER");
         let twice = ["a=1".to_owned(), "a=2".to_owned()];
         assert!(typed_arguments("add", &schema, &twice).unwrap_err().to_string().contains("twice"));
         assert!(split_argument("=1").is_err() && split_argument("a").is_err());

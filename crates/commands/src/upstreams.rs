@@ -60,7 +60,10 @@ impl From<&UpstreamStatus> for UpstreamRow {
             latency: status.latency,
             error: last.map(|error| error.message.clone()).or(reason),
             stderr: last.and_then(|error| error.stderr.clone()),
-            failed_lists: status.failed_lists().map(|(kind, why)| (kind, why.to_owned())).collect(),
+            failed_lists: status
+                .failed_lists()
+                .map(|(kind, cause)| (kind, cause.to_owned()))
+                .collect(),
             excluded: status.excluded.clone(),
         }
     }
@@ -94,15 +97,16 @@ pub(crate) fn problem_lines(row: &UpstreamRow) -> Vec<String> {
     let name = &row.name;
     let mut lines = Vec::new();
     if !row.is_ready() {
-        let why = row.error.as_deref().unwrap_or("it did not respond in time");
-        let why = why.strip_prefix(&format!("upstream `{name}`: ")).unwrap_or(why);
-        lines.push(format!("upstream `{name}` is not available: {why}"));
+        let reason = row.error.as_deref().unwrap_or("it did not respond in time");
+        let reason = reason.strip_prefix(&format!("upstream `{name}`: ")).unwrap_or(reason);
+        lines.push(format!("upstream `{name}` is not available: {reason}"));
         lines.extend(row.stderr.iter().flat_map(|text| last_lines(text)));
     }
-    lines.extend(row.failed_lists.iter().map(|(kind, why)| {
-        format!("upstream `{name}`: the list of {} failed: {why}", kind.member())
+    lines.extend(row.failed_lists.iter().map(|(kind, reason)| {
+        format!("upstream `{name}`: the list of {} failed: {reason}", kind.member())
     }));
-    lines.extend(row.excluded.iter().map(|why| format!("upstream `{name}`: excluded: {why}")));
+    lines
+        .extend(row.excluded.iter().map(|reason| format!("upstream `{name}`: excluded: {reason}")));
     lines.into_iter().map(|line| printable(&line)).collect()
 }
 
@@ -134,9 +138,9 @@ pub(crate) fn table(rows: &[UpstreamRow]) -> String {
         lines.extend(
             row.failed_lists
                 .iter()
-                .map(|(kind, why)| format!("  the list of {} failed: {why}", kind.member())),
+                .map(|(kind, reason)| format!("  the list of {} failed: {reason}", kind.member())),
         );
-        lines.extend(row.excluded.iter().map(|why| format!("  excluded: {why}")));
+        lines.extend(row.excluded.iter().map(|reason| format!("  excluded: {reason}")));
     }
     lines.iter().map(|line| printable(line)).collect::<Vec<_>>().join("\n")
 }
@@ -166,7 +170,7 @@ pub(crate) fn document(rows: &[UpstreamRow]) -> Value {
         let failed: Map<String, Value> = row
             .failed_lists
             .iter()
-            .map(|(kind, why)| (kind.member().to_owned(), json!(why)))
+            .map(|(kind, reason)| (kind.member().to_owned(), json!(reason)))
             .collect();
         let latency = row.latency.and_then(|latency| u64::try_from(latency.as_millis()).ok());
         json!({
@@ -227,7 +231,7 @@ wiki      failed  -           http       -      -        refused\\u{1b}[2J
 
     #[test]
     fn a_missing_upstream_is_named_with_its_reason() {
-        let said: Vec<String> = rows().iter().flat_map(problem_lines).collect();
+        let messages: Vec<String> = rows().iter().flat_map(problem_lines).collect();
         let expected = [
             "upstream `files`: the list of resources failed: not known",
             "upstream `files`: excluded: `x`: no schema",
@@ -235,6 +239,6 @@ wiki      failed  -           http       -      -        refused\\u{1b}[2J
             "  first",
             "  last",
         ];
-        assert_eq!(said, expected);
+        assert_eq!(messages, expected);
     }
 }

@@ -53,8 +53,8 @@ fn show(files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
 /// The differences, with each value as JSON: its escapes prevent terminal control sequences.
 fn change_lines(changed: &ChangedTool) -> Vec<String> {
     let mut lines = vec![format!("{:?} {:?}", changed.server, changed.tool)];
-    for (place, before, after) in changed.differences() {
-        lines.push(format!("  {place:?}"));
+    for (location, before, after) in changed.differences() {
+        lines.push(format!("  {location:?}"));
         lines.extend(before.map(|value| format!("    - {}", escape_invisible(&value.to_string()))));
         lines.extend(after.map(|value| format!("    + {}", escape_invisible(&value.to_string()))));
     }
@@ -63,12 +63,13 @@ fn change_lines(changed: &ChangedTool) -> Vec<String> {
 
 /// The text with invisible characters escaped.
 fn escape_invisible(text: &str) -> String {
-    let shown =
-        |letter: char| match letter.is_ascii_graphic() || letter == ' ' || letter.is_alphanumeric()
-        {
-            true => letter.to_string(),
-            false => letter.escape_unicode().to_string(),
-        };
+    let shown = |character: char| match character.is_ascii_graphic()
+        || character == ' '
+        || character.is_alphanumeric()
+    {
+        true => character.to_string(),
+        false => character.escape_unicode().to_string(),
+    };
     text.chars().map(shown).collect()
 }
 
@@ -78,9 +79,9 @@ fn approve_in(files: &BTreeSet<PathBuf>, server: &str, tool: Option<&str>) -> Re
         approved.extend(approve(file, server, tool).map_err(|error| file_failure(file, &error))?);
     }
     if approved.is_empty() {
-        let what = tool.map_or_else(|| "no tool".to_owned(), |tool| format!("no tool `{tool}`"));
+        let message = tool.map_or_else(|| "no tool".to_owned(), |tool| format!("no tool `{tool}`"));
         let help = "`creole approve FILE` shows the withheld tools";
-        return Err(Failure::Refused(format!("{what} of `{server}` is withheld; {help}")));
+        return Err(Failure::Refused(format!("{message} of `{server}` is withheld; {help}")));
     }
     output::write_data(&format!("approved: {}\n", approved.join(", ")))
 }

@@ -63,12 +63,12 @@ fn object(text: &str) -> Result<OrderedValue, Failure> {
 /// The schema of the tool's arguments, as the server wrote it. The list also determines the mirrored headers.
 async fn schema(client: &Client, name: &str, tool: &str) -> Result<String, Failure> {
     let tools = client.list(ListKind::Tools).await.map_err(|fault| call_failure(name, &fault))?;
-    let Some(found) = tools.iter().find(|item| item.name() == tool) else {
+    let Some(definition) = tools.iter().find(|item| item.name() == tool) else {
         let known: Vec<&str> = tools.iter().map(|item| item.name()).collect();
         return Err(Failure::Call(super::unknown_name(name, "tool", tool, &known)));
     };
     let rules = client.connection().greeting().rules;
-    let schema = Object::new(found.text(rules)).and_then(|tool| tool.get("inputSchema"));
+    let schema = Object::new(definition.text(rules)).and_then(|tool| tool.get("inputSchema"));
     Ok(schema.unwrap_or_default().to_owned())
 }
 
@@ -91,9 +91,9 @@ fn show(tool: &str, result: &Raw, as_json: bool) -> Result<(), Failure> {
 }
 
 /// The content, or else the structured content in its original order.
-fn text(result: &Value, written: &Raw) -> String {
+fn text(result: &Value, value: &Raw) -> String {
     let has_content = result["content"].as_array().is_some_and(|content| !content.is_empty());
-    let structured = written.as_object().and_then(|result| result.get("structuredContent"));
+    let structured = value.as_object().and_then(|result| result.get("structuredContent"));
     match structured.and_then(|text| serde_json::from_str::<OrderedValue>(text).ok()) {
         Some(structured) if !has_content => {
             serde_json::to_string_pretty(&structured).unwrap_or_default()
@@ -108,9 +108,9 @@ mod tests {
 
     #[test]
     fn structured_content_is_printed_without_other_content() {
-        let text = |written: &str| {
-            let written = Raw::parse(written).unwrap();
-            text(&written.decode().unwrap(), &written)
+        let text = |output: &str| {
+            let value = Raw::parse(output).unwrap();
+            text(&value.decode().unwrap(), &value)
         };
         let structured = r#"{"content":[],"structuredContent":{"z":1,"a":2}}"#;
         assert_eq!(text(structured), "{\n  \"z\": 1,\n  \"a\": 2\n}");

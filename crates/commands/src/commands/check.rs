@@ -39,28 +39,28 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     let (place, _) = target::target_and_words(&args.words, &args.peer)?;
     let name = place.name().to_owned();
-    let way = report::target_kind(&place);
-    let is_told = args.peer.target.dialect.is_some() || matches!(place, ServerTarget::Config(_));
-    let (report, behind) =
-        with_client(place, &args.peer, SessionPurpose::Inspect, async |client| {
-            client.wait_until_settled().await;
-            let found = lists(client, &name).await?;
-            client.report_missing();
-            client.check_answered()?;
-            Ok((ServerReport::new(client, way, is_told, &found), client.upstreams()))
-        })?;
+    let kind = report::target_kind(&place);
+    let is_notified =
+        args.peer.target.dialect.is_some() || matches!(place, ServerTarget::Config(_));
+    let (report, rows) = with_client(place, &args.peer, SessionPurpose::Inspect, async |client| {
+        client.wait_until_settled().await;
+        let found = lists(client, &name).await?;
+        client.report_missing();
+        client.check_answered()?;
+        Ok((ServerReport::new(client, kind, is_notified, &found), client.upstreams()))
+    })?;
     match args.peer.json {
         true => {
             let mut document = report.json();
-            document["upstreams"] = upstreams::document(&behind);
+            document["upstreams"] = upstreams::document(&rows);
             output::write_data(&format!("{document}\n"))?;
         }
         false => {
-            let text = with_upstreams(report.text(Layout::of_stdout()), &behind);
+            let text = with_upstreams(report.text(Layout::of_stdout()), &rows);
             output::write_data(&format!("{text}\n"))?;
         }
     }
-    let missing = behind.iter().filter(|row| !upstreams::problem_lines(row).is_empty()).count();
+    let missing = rows.iter().filter(|row| !upstreams::problem_lines(row).is_empty()).count();
     fail_if_strict(args, report.problems() + missing)
 }
 
@@ -85,10 +85,10 @@ fn fail_if_strict(args: &CheckArgs, problems: usize) -> Result<(), Failure> {
 }
 
 /// The report, followed by the state of each upstream of a configuration.
-fn with_upstreams(report: String, behind: &[UpstreamRow]) -> String {
-    match behind {
+fn with_upstreams(report: String, rows: &[UpstreamRow]) -> String {
+    match rows {
         [] => report,
-        behind => format!("{report}\n\n{}", output::printable(&upstreams::table(behind))),
+        rows => format!("{report}\n\n{}", output::printable(&upstreams::table(rows))),
     }
 }
 

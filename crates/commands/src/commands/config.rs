@@ -84,9 +84,9 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
 
 /// Describes the authentication. Reads the files, since a server does not start with invalid ones.
 fn auth(plan: &AuthPlan) -> Result<String, Failure> {
-    let counted = |count: usize, what: &str| match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
+    let counted = |count: usize, description: &str| match count {
+        1 => format!("1 {description}"),
+        count => format!("{count} {description}s"),
     };
     let (users, keys) = creole_config::authenticator(plan)?.count();
     let role = plan.role.as_ref().map(|role| format!(", with the role {role}"));
@@ -110,9 +110,9 @@ fn files(plan: &Plan) -> Vec<String> {
             Recipe::Prompts(_) => 1,
             Recipe::Resource(_) => 2,
             Recipe::Tables(tables) => {
-                let place = tables.database.address().redacted();
+                let location = tables.database.address().redacted();
                 let names = tables.tables.join(", ");
-                kinds[3].1.push(format!("{names} of {} ({place})", recipe.name()));
+                kinds[3].1.push(format!("{names} of {} ({location})", recipe.name()));
                 continue;
             }
             Recipe::Tool(_) | Recipe::Api(_) => continue,
@@ -141,7 +141,7 @@ fn chain(label: &str, layers: &[LayerPlan]) -> Option<String> {
 
 /// A configured tool and its action, without values that may be secrets.
 fn tool_line(tool: &ToolRecipe) -> String {
-    let what = match &tool.action {
+    let message = match &tool.action {
         ToolAction::Command(command) => format!("runs {}", command.program.display()),
         ToolAction::Script(script) => format!("runs the script {}", script.name()),
         ToolAction::Query(query) => format!("queries the database {}", query.database.name()),
@@ -150,7 +150,7 @@ fn tool_line(tool: &ToolRecipe) -> String {
             format!("sends requests to {}", host.split('?').next().unwrap_or_default())
         }
     };
-    format!("  tool     {}: {what}", tool.name)
+    format!("  tool     {}: {message}", tool.name)
 }
 
 /// There is no site.
@@ -171,10 +171,10 @@ fn site_lines(site: &SiteSettings, plan: &Plan) -> Vec<String> {
     let mut lines = vec![format!("  site     {}, {who}{account}", site.address.as_str())];
     let servers = std::iter::once(&plan.server).chain(&plan.other_servers);
     let packs: Vec<&String> = servers.flat_map(|server| &server.packs).collect();
-    let has = |pack: &str| packs.iter().any(|it| *it == pack);
-    let mut tell = |pack: &str, what: &str, names: &[String]| {
+    let has = |pack: &str| packs.iter().any(|text| *text == pack);
+    let mut tell = |pack: &str, description: &str, names: &[String]| {
         if has(pack) && !names.is_empty() {
-            lines.push(format!("           {what}: {}", names.join(", ")));
+            lines.push(format!("           {description}: {}", names.join(", ")));
         }
     };
     tell("buddyboss-platform", "sets", &site.sets);
@@ -186,8 +186,8 @@ fn site_lines(site: &SiteSettings, plan: &Plan) -> Vec<String> {
 /// The operations of a document: a summary, or each of them.
 fn service(api: &Api, operations: bool) -> Vec<String> {
     let report = &api.report;
-    if let Some(why) = &api.failure {
-        return vec![format!("  openapi  {}: {why}", api.name)];
+    if let Some(reason) = &api.failure {
+        return vec![format!("  openapi  {}: {reason}", api.name)];
     }
     let mut lines = vec![format!("  openapi  {}: {report}", api.name)];
     if report.tool_count() > MANY_TOOLS {
@@ -197,13 +197,13 @@ fn service(api: &Api, operations: bool) -> Vec<String> {
         );
     }
     if operations {
-        lines.extend(report.operations.iter().map(|fate| format!("           {fate}")));
+        lines.extend(report.operations.iter().map(|outcome| format!("           {outcome}")));
         return lines;
     }
     let reasons = report.excluded_reasons().into_iter();
-    lines.extend(reasons.map(|(why, count)| format!("           {count} excluded: {why}")));
-    let noted = |kept: &GeneratedTool| kept.rename_reason.is_some() || !kept.notes.is_empty();
-    let kept = report.operations.iter().filter(|fate| fate.outcome.as_ref().is_ok_and(noted));
+    lines.extend(reasons.map(|(reason, count)| format!("           {count} excluded: {reason}")));
+    let noted = |tool: &GeneratedTool| tool.rename_reason.is_some() || !tool.notes.is_empty();
+    let kept = report.operations.iter().filter(|outcome| outcome.outcome.as_ref().is_ok_and(noted));
     match kept.count() {
         0 => {}
         count => lines.push(format!("           {count} with notes; `--operations` shows them")),
@@ -212,14 +212,14 @@ fn service(api: &Api, operations: bool) -> Vec<String> {
 }
 
 fn upstream_line(upstream: &UpstreamPlan) -> String {
-    let place = match &upstream.address {
+    let location = match &upstream.address {
         UpstreamAddress::Command { command, .. } => command.first().map_or("", String::as_str),
         UpstreamAddress::Preset(preset) => preset,
         UpstreamAddress::Url { url, .. } => url.split('?').next().unwrap_or_default(),
     };
     match upstream.prefix.as_str() {
-        "" => format!("{}: {place}", upstream.name),
-        prefix => format!("{}: {place}, prefix `{prefix}`", upstream.name),
+        "" => format!("{}: {location}", upstream.name),
+        prefix => format!("{}: {location}, prefix `{prefix}`", upstream.name),
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
         let state = federation.status().into_iter().next().map(|upstream| upstream.state);
         close_upstreams(ended, federation.close()).await?;
         match state {
-            Some(UpstreamState::Failed(why)) => Err(Failure::Call(why)),
+            Some(UpstreamState::Failed(reason)) => Err(Failure::Call(reason)),
             _ => Ok(()),
         }
     })
@@ -55,8 +55,10 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
 /// The settings of the upstream.
 fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
     let (place, _) = target::parse_target(args.url.as_slice(), &args.target, "`--preset NAME`")?;
-    let (way, dialect) = match place {
-        ServerTarget::Address(way) => (*way, args.target.dialect.as_deref().and_then(builtin)),
+    let (address, dialect) = match place {
+        ServerTarget::Address(address) => {
+            (*address, args.target.dialect.as_deref().and_then(builtin))
+        }
         ServerTarget::Config(inside) => {
             let plan = Plan::load(inside.source, &creole_config::packs())?;
             let name = &inside.name;
@@ -68,20 +70,20 @@ fn settings(args: &ConnectArgs) -> Result<UpstreamSettings, Failure> {
             (creole_config::preset_address(name, name).map_err(unknown)?, Some(plan.server.dialect))
         }
     };
-    let (guesses, usual) = (dialect.is_none(), UpstreamSettings::new(way));
-    let dialect = dialect.unwrap_or_else(|| usual.dialect.clone());
-    let speak = args
+    let (guesses, defaults) = (dialect.is_none(), UpstreamSettings::new(address));
+    let dialect = dialect.unwrap_or_else(|| defaults.dialect.clone());
+    let choice = args
         .target
         .revision
-        .map_or(RevisionChoice::Detect, |it| RevisionChoice::Revision(it.rules()));
+        .map_or(RevisionChoice::Detect, |revision| RevisionChoice::Revision(revision.rules()));
     let affinity = Affinity::Single;
     Ok(UpstreamSettings {
         affinity,
         transparent: true,
         detects_dialect: guesses,
         dialect,
-        revisions: speak,
-        ..usual
+        revisions: choice,
+        ..defaults
     })
 }
 

@@ -46,8 +46,9 @@ pub(crate) fn run(args: &ListArgs) -> Result<(), Failure> {
 
 fn kind(word: &str) -> Result<ListKind, Failure> {
     LIST_KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind).ok_or_else(|| {
-        let what = format!("unknown kind `{word}`; write tools, resources, templates or prompts");
-        Failure::Usage(what)
+        let message =
+            format!("unknown kind `{word}`; write tools, resources, templates or prompts");
+        Failure::Usage(message)
     })
 }
 
@@ -119,11 +120,11 @@ fn text(lists: &[ListTexts], layout: Layout) -> String {
         let label = |item: &Value| label(*kind, item);
         let width = items.iter().map(|(_, item)| label(item).width()).max().unwrap_or(0);
         let width = width.min(MAX_NAME_COLUMN);
-        for (written, item) in &items {
+        for (output, item) in &items {
             let about = description(*kind, item);
             let lead = format!("  {}  ", padded(&label(item), width));
             lines.push(layout.entry(&lead, |text| layout.name(text), &about, str::to_owned));
-            let parameters = parameters(*kind, written, item);
+            let parameters = parameters(*kind, output, item);
             let below = " ".repeat(width + 4);
             lines.extend(
                 parameters.map(|line| {
@@ -160,14 +161,14 @@ fn description(kind: ListKind, item: &Value) -> String {
 }
 
 /// The arguments of a tool or a prompt, in the order of the definition's text. Optional ones have a question mark.
-fn parameters(kind: ListKind, written: &str, item: &Value) -> Option<String> {
+fn parameters(kind: ListKind, output: &str, item: &Value) -> Option<String> {
     let parameters: Vec<String> = match kind {
         ListKind::Tools => {
             let schema = &item["inputSchema"];
             let required = schema["required"].as_array();
             let is_required =
                 |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
-            let text = Object::new(written).and_then(|item| item.get("inputSchema"));
+            let text = Object::new(output).and_then(|item| item.get("inputSchema"));
             let names = schema_property::names(text.unwrap_or_default());
             let shown = |name: &String| {
                 let summary = schema_property::summary(&schema["properties"][name], schema);

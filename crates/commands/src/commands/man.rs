@@ -59,7 +59,7 @@ fn name(command: &Command) -> String {
 
 fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
-    let written = Man::new(command.clone()).title(name(command)).render(&mut page);
-    written.map_err(|error| Failure::Call(format!("cannot render the manual: {error}")))?;
+    let result = Man::new(command.clone()).title(name(command)).render(&mut page);
+    result.map_err(|error| Failure::Call(format!("cannot render the manual: {error}")))?;
     Ok(page)
 }

@@ -71,12 +71,12 @@ fn put_key(
 
 fn remove(file: &Path, name: &str) -> Result<(), Failure> {
     let store = LockedFile::open(file)?;
-    let written = creole::internal::credential_files::read_credential_file(file)?;
-    let kind = CredentialKind::detect(&written);
-    let mut text = CredentialText::parse(&written, kind, file)?;
+    let printed = creole::internal::credential_files::read_credential_file(file)?;
+    let kind = CredentialKind::detect(&printed);
+    let mut text = CredentialText::parse(&printed, kind, file)?;
     if !text.remove(name) {
-        let what = format!("`{name}` is not in {}", file.display());
-        return Err(Failure::Passwd(what));
+        let message = format!("`{name}` is not in {}", file.display());
+        return Err(Failure::Passwd(message));
     }
     store.write(&text.text())?;
     output::write_message(&format!("creole: `{name}` was removed from {}", file.display()));
@@ -140,8 +140,9 @@ fn first_line(input: impl Read) -> Result<Secret, Failure> {
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::Passwd(format!("cannot read stdin: {error}")))?;
     if bytes.is_empty() {
-        let what = "stdin has no password; write it to stdin, or run the command in a terminal";
-        return Err(Failure::Usage(what.to_owned()));
+        let description =
+            "stdin has no password; write it to stdin, or run the command in a terminal";
+        return Err(Failure::Usage(description.to_owned()));
     }
     Ok(line_of(bytes))
 }

@@ -19,10 +19,10 @@ pub(crate) fn run(args: &PromptArgs) -> Result<(), Failure> {
     let prompt = only_word(rest, "the prompt", "creole list")?;
     let name = place.name().to_owned();
     let pairs = args.arguments.iter().map(|entry| tool_arguments::split_argument(entry));
-    let given: BTreeMap<&str, &str> = pairs.collect::<Result<_, _>>()?;
+    let arguments: BTreeMap<&str, &str> = pairs.collect::<Result<_, _>>()?;
     let result = with_client(place, &args.peer, SessionPurpose::Call, async |client| {
-        check(client, &name, prompt, &given).await?;
-        client.get_prompt(prompt, &given).await.map_err(|fault| call_failure(&name, &fault))
+        check(client, &name, prompt, &arguments).await?;
+        client.get_prompt(prompt, &arguments).await.map_err(|fault| call_failure(&name, &fault))
     })?;
     if args.peer.json {
         return output::write_data(&format!("{}\n", result.as_str()));
@@ -35,7 +35,7 @@ async fn check(
     client: &Client,
     name: &str,
     prompt: &str,
-    given: &BTreeMap<&str, &str>,
+    arguments: &BTreeMap<&str, &str>,
 ) -> Result<(), Failure> {
     let prompts =
         client.list(ListKind::Prompts).await.map_err(|fault| call_failure(name, &fault))?;
@@ -45,10 +45,10 @@ async fn check(
     };
     let rules = client.connection().greeting().rules;
     let definition: Value = serde_json::from_str(found.text(rules)).unwrap_or_default();
-    if let Some(refusal) = unknown_argument(prompt, &definition, given) {
+    if let Some(refusal) = unknown_argument(prompt, &definition, arguments) {
         return Err(Failure::Usage(refusal));
     }
-    match missing_arguments(&definition, given) {
+    match missing_arguments(&definition, arguments) {
         missing if missing.is_empty() => Ok(()),
         missing => {
             Err(Failure::Usage(format!("the prompt `{prompt}` also needs {}", missing.join(" "))))
@@ -60,11 +60,11 @@ async fn check(
 fn unknown_argument(
     prompt: &str,
     definition: &Value,
-    given: &BTreeMap<&str, &str>,
+    variables: &BTreeMap<&str, &str>,
 ) -> Option<String> {
     let arguments = definition["arguments"].as_array().into_iter().flatten();
     let known: Vec<&str> = arguments.filter_map(|argument| argument["name"].as_str()).collect();
-    let name = given.keys().find(|name| !known.contains(name))?;
+    let name = variables.keys().find(|name| !known.contains(name))?;
     Some(output::printable(&match known.as_slice() {
         [] => format!("the prompt `{prompt}` takes no arguments, so `{name}` is not sent"),
         known => {
@@ -73,12 +73,12 @@ fn unknown_argument(
     }))
 }
 
-fn missing_arguments(definition: &Value, given: &BTreeMap<&str, &str>) -> Vec<String> {
+fn missing_arguments(definition: &Value, variables: &BTreeMap<&str, &str>) -> Vec<String> {
     let arguments = definition["arguments"].as_array().into_iter().flatten();
     arguments
         .filter(|argument| argument["required"] == true)
         .filter_map(|argument| argument["name"].as_str())
-        .filter(|name| !given.contains_key(name))
+        .filter(|name| !variables.contains_key(name))
         .map(|name| format!("--arg {name}=TEXT"))
         .collect()
 }

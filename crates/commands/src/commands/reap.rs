@@ -17,10 +17,10 @@ pub(crate) fn run() {
 /// Attaches all programs among these addresses to one reaper: this one, or a new one. If none can be started, the
 /// programs must notice the end of their input. Returns the reaper for later calls.
 pub(crate) fn attach_reaper<'a>(
-    ways: impl Iterator<Item = &'a mut Address>,
-    guardian: Option<Reaper>,
+    addresses: impl Iterator<Item = &'a mut Address>,
+    reaper: Option<Reaper>,
 ) -> Option<Reaper> {
-    creole_config::attach_reaper(ways, guardian, start)
+    creole_config::attach_reaper(addresses, reaper, start)
 }
 
 /// Starts a reaper, if possible.

@@ -22,8 +22,8 @@ use crate::{log, output};
 /// Runs the verb.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     // Errors of the configuration are written in the log format that it sets, as far as that can be read.
-    let wanted = args.log.map(LogFormat::from).or_else(|| args.chosen.source().log_format());
-    if wanted == Some(LogFormat::Json) {
+    let format = args.log.map(LogFormat::from).or_else(|| args.chosen.source().log_format());
+    if format == Some(LogFormat::Json) {
         output::use_json_messages();
     }
     let plan = load_plan(args)?;
@@ -64,9 +64,9 @@ fn http_plan(plan: &Plan, args: &ServeArgs) -> Option<HttpPlan> {
     }
     let Some(listen) = args.http else { return plan.http.clone() };
     let usual = || HttpPlan::with_defaults(plan.server.dialect.max_message);
-    let mut reached = plan.http.clone().unwrap_or_else(usual);
-    reached.listen = listen;
-    Some(reached)
+    let mut http = plan.http.clone().unwrap_or_else(usual);
+    http.listen = listen;
+    Some(http)
 }
 
 /// The plan of the log. The command line overrides the configuration.

@@ -53,21 +53,21 @@ fn config_status(wanted: &target::ConfigTarget<'_>) -> Result<Vec<UpstreamRow>, 
 }
 
 /// The state of a server as the protocol shows it. The server may be a gateway, whose upstreams only its operator sees.
-fn server_status(place: ServerTarget<'_>, args: &StatusArgs) -> Result<UpstreamRow, Failure> {
-    let name = place.name().to_owned();
-    let transport = match &place {
-        ServerTarget::Address(way) if matches!(**way, Address::Child(_)) => "stdio",
+fn server_status(target: ServerTarget<'_>, args: &StatusArgs) -> Result<UpstreamRow, Failure> {
+    let name = target.name().to_owned();
+    let transport = match &target {
+        ServerTarget::Address(address) if matches!(**address, Address::Child(_)) => "stdio",
         _ => "http",
     };
-    with_client(place, &args.peer, SessionPurpose::Inspect, async |client| {
+    with_client(target, &args.peer, SessionPurpose::Inspect, async |client| {
         let mut row = UpstreamRow { name: name.clone(), state: "ready", ..UpstreamRow::default() };
         row.revision = Some(client.connection().greeting().version.clone());
         row.transport = transport;
         for kind in declared_lists(client) {
-            let began = Instant::now();
+            let started = Instant::now();
             match client.list(kind).await {
                 Ok(items) => {
-                    row.latency = Some(began.elapsed());
+                    row.latency = Some(started.elapsed());
                     row.lists.push((kind, items.len()));
                 }
                 Err(fault) => row.failed_lists.push((kind, fault.detail)),

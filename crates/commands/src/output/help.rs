@@ -63,7 +63,7 @@ fn without_colours(text: &str) -> String {
 }
 
 fn columns(text: &str) -> usize {
-    text.chars().map(|letter| letter.width().unwrap_or(0)).sum()
+    text.chars().map(|character| character.width().unwrap_or(0)).sum()
 }
 
 #[cfg(test)]

@@ -111,35 +111,35 @@ impl Layout {
             return beside(text);
         }
         let (mut shown, indent) = match width.checked_sub(indent + 1) {
-            Some(room) if room >= MIN_TEXT_WIDTH => (label(before), indent),
+            Some(available) if available >= MIN_TEXT_WIDTH => (label(before), indent),
             _ => (
                 format!("{}\n{}", label(before.trim_end()), " ".repeat(BELOW_INDENT)),
                 BELOW_INDENT,
             ),
         };
-        let room = width.saturating_sub(indent + 1).max(MIN_TEXT_WIDTH);
-        let lines: Vec<String> = wrapped(text, room).iter().map(|line| styled(line)).collect();
+        let available = width.saturating_sub(indent + 1).max(MIN_TEXT_WIDTH);
+        let lines: Vec<String> = wrapped(text, available).iter().map(|line| styled(line)).collect();
         shown.push_str(&lines.join(&format!("\n{}", " ".repeat(indent))));
         shown
     }
 }
 
 /// The text in lines of at most this width, wrapped between words if possible.
-fn wrapped(text: &str, room: usize) -> Vec<String> {
+fn wrapped(text: &str, available: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split(' ') {
-        if !line.is_empty() && line.width() + 1 + word.width() > room {
+        if !line.is_empty() && line.width() + 1 + word.width() > available {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
             line.push(' ');
         }
-        for letter in word.chars() {
-            if !line.is_empty() && line.width() + letter.width().unwrap_or(0) > room {
+        for character in word.chars() {
+            if !line.is_empty() && line.width() + character.width().unwrap_or(0) > available {
                 lines.push(std::mem::take(&mut line));
             }
-            line.push(letter);
+            line.push(character);
         }
     }
     lines.push(line);
@@ -149,10 +149,10 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
 /// The beginning of a text, at most this many columns wide.
 pub(crate) fn truncated(text: &str, columns: usize) -> &str {
     let mut taken = 0;
-    for (place, letter) in text.char_indices() {
-        taken += letter.width().unwrap_or(0);
+    for (index, character) in text.char_indices() {
+        taken += character.width().unwrap_or(0);
         if taken > columns {
-            return &text[..place];
+            return &text[..index];
         }
     }
     text

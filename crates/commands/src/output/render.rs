@@ -47,15 +47,15 @@ pub(crate) fn contents(part: &Value) -> String {
 }
 
 /// A description of binary data, which no terminal should show.
-fn data(what: &str, kind: &str, encoded: &str) -> String {
+fn data(description: &str, kind: &str, encoded: &str) -> String {
     let size = decoded(encoded).map_or(0, |bytes| bytes.len());
     let kind = if kind.is_empty() { "bytes".to_owned() } else { format!("bytes of {kind}") };
-    format!("[{what}: {size} {kind}; --json prints them]")
+    format!("[{description}: {size} {kind}; --json prints them]")
 }
 
 /// Decodes base64.
 pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
-    let text: String = text.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
+    let text: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
     STANDARD.decode(text).ok()
 }
 

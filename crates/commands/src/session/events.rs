@@ -24,8 +24,8 @@ pub(crate) fn show_event(event: Event) {
 
 fn log_line(level: &str, logger: Option<&str>, data: &OrderedValue) -> String {
     let logger = logger.map(|logger| format!(" {logger}")).unwrap_or_default();
-    let said = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
-    format!("server{}: {level}: {}", output::printable(&logger), output::printable(&said))
+    let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
+    format!("server{}: {level}: {}", output::printable(&logger), output::printable(&text))
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl GivenUrl {
 /// The path of a URL, without its query.
 fn path(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let path = rest.find('/').map_or("/", |at| &rest[at..]);
+    let path = rest.find('/').map_or("/", |offset| &rest[offset..]);
     path.split(['?', '#']).next().unwrap_or(path)
 }
 
@@ -84,8 +84,8 @@ mod tests {
     #[test]
     fn a_connection_that_breaks_off_may_be_a_tls_port() {
         let lost = json!({"reason": "connection_lost", "upstream": "h"});
-        let told = "it broke; it may be a TLS port: try `https://`";
-        assert_eq!(said("http://h/mcp", false, lost.clone()), told);
+        let message = "it broke; it may be a TLS port: try `https://`";
+        assert_eq!(said("http://h/mcp", false, lost.clone()), message);
         assert_eq!(said("https://h/mcp", false, lost), "it broke");
     }
 }

@@ -45,8 +45,8 @@ enum FormAnswer {
 
 impl TerminalUser {
     /// Asks the user. `None` declines.
-    pub(crate) async fn respond(self, question: InputRequest) -> Option<Raw> {
-        let asked = match &question {
+    pub(crate) async fn respond(self, input_request: InputRequest) -> Option<Raw> {
+        let asked = match &input_request {
             InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => message,
             InputRequest::Sample { .. } | InputRequest::Roots => return None,
         };
@@ -60,7 +60,7 @@ impl TerminalUser {
         }
         let _turn = self.prompt_lock.lock().await;
         let _line = progress::PromptGuard::begin();
-        let answer = task::spawn_blocking(move || ask(&question, &mut io::stdin().lock()));
+        let answer = task::spawn_blocking(move || ask(&input_request, &mut io::stdin().lock()));
         Some(answer_to_raw(answer.await.unwrap_or(FormAnswer::Cancel)))
     }
 }
@@ -75,8 +75,8 @@ fn answer_to_raw(answer: FormAnswer) -> Raw {
 }
 
 /// Asks on stderr. `input` supplies the typed lines.
-fn ask(question: &InputRequest, input: &mut impl BufRead) -> FormAnswer {
-    match question {
+fn ask(input_request: &InputRequest, input: &mut impl BufRead) -> FormAnswer {
+    match input_request {
         InputRequest::Form { message, schema } => {
             output::write_message(&format!(
                 "The server requests input: {}",

@@ -32,9 +32,9 @@ pub(super) fn lint(lists: &ServerLists) -> Vec<LintFinding> {
     for (kind, items) in &lists.listed {
         let items: Vec<Value> =
             items.iter().filter_map(|item| serde_json::from_str(item).ok()).collect();
-        let what = noun(*kind);
+        let description = noun(*kind);
         let mut add = |name: &str, problem: String| {
-            findings.push(LintFinding { item: format!("{what} `{name}`"), problem });
+            findings.push(LintFinding { item: format!("{description} `{name}`"), problem });
         };
         let named: Vec<&str> = items.iter().filter_map(|item| item[kind.key()].as_str()).collect();
         match kind {

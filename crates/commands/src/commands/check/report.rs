@@ -29,9 +29,9 @@ pub(super) enum TargetKind {
 }
 
 /// The kind of this target.
-pub(super) fn target_kind(place: &ServerTarget<'_>) -> TargetKind {
-    match place {
-        ServerTarget::Address(way) => match **way {
+pub(super) fn target_kind(target: &ServerTarget<'_>) -> TargetKind {
+    match target {
+        ServerTarget::Address(address) => match **address {
             Address::Child(_) => TargetKind::Child,
             Address::Http(_) => TargetKind::Http,
         },
@@ -70,7 +70,7 @@ impl ServerReport {
     pub(super) fn new(
         client: &Client,
         reach: TargetKind,
-        is_told: bool,
+        is_notified: bool,
         lists: &ServerLists,
     ) -> Self {
         let connection = client.connection();
@@ -92,7 +92,7 @@ impl ServerReport {
             versions,
             transport: transport(reach, client.detected_era()),
             dialect: dialect(client.dialect(), greeting),
-            is_dialect_given: is_told,
+            is_dialect_given: is_notified,
             offers: offers(card.capabilities),
             counts: counts.collect(),
             violations: connection.violation_count(),
@@ -102,8 +102,8 @@ impl ServerReport {
                     feature: feature.name,
                     verdicts: clients()
                         .map(|client| {
-                            let (fate, how) = feature.verdict(rules, client, &card.capabilities);
-                            (client.name, fate, how)
+                            let (support, how) = feature.verdict(rules, client, &card.capabilities);
+                            (client.name, support, how)
                         })
                         .collect(),
                 })
@@ -122,15 +122,15 @@ impl ServerReport {
         let counts: Map<String, Value> =
             self.counts.iter().map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
         let row = |row: &FeatureRow| {
-            let verdict = |(client, fate, how): &(&str, Support, &str)| {
-                let fate = match fate {
+            let verdict = |(client, support, how): &(&str, Support, &str)| {
+                let fate = match support {
                     Support::Absent => "absent",
-                    fate => fate.label(),
+                    support => support.label(),
                 };
                 ((*client).to_owned(), json!({"support": fate, "how": how}))
             };
-            let verdicts: Map<String, Value> = row.verdicts.iter().map(verdict).collect();
-            (row.feature.to_owned(), Value::Object(verdicts))
+            let results: Map<String, Value> = row.verdicts.iter().map(verdict).collect();
+            (row.feature.to_owned(), Value::Object(results))
         };
         let finding =
             |finding: &LintFinding| json!({"item": finding.item, "problem": finding.problem});
@@ -161,8 +161,9 @@ impl ServerReport {
             ("lists", joined(&counts)),
         ];
         if self.violations > 0 {
-            let what = "lines that are not MCP messages; a server must write only MCP to stdout";
-            rows.push(("invalid", format!("{} {what}", self.violations)));
+            let description =
+                "lines that are not MCP messages; a server must write only MCP to stdout";
+            rows.push(("invalid", format!("{} {description}", self.violations)));
         }
         let mut lines: Vec<String> = rows
             .iter()
@@ -217,8 +218,11 @@ impl ServerReport {
         ];
         let mut notes: BTreeMap<&str, &str> = BTreeMap::new();
         for row in &self.fidelity {
-            let cells: String =
-                row.verdicts.iter().map(|(_, fate, _)| format!("  {:10}", fate.label())).collect();
+            let cells: String = row
+                .verdicts
+                .iter()
+                .map(|(_, support, _)| format!("  {:10}", support.label()))
+                .collect();
             lines.push(format!("{:18}{cells}", row.feature).trim_end().to_owned());
             for (_, _, how) in row.verdicts.iter().filter(|(_, _, how)| !how.is_empty()) {
                 notes.entry(how).or_insert(row.feature);
@@ -273,11 +277,11 @@ fn opening_in_words(rules: &Rules) -> &'static str {
     }
 }
 
-fn transport(reach: TargetKind, found: DetectedEra) -> &'static str {
-    match (reach, found) {
+fn transport(reach: TargetKind, detected: DetectedEra) -> &'static str {
+    match (reach, detected) {
         (TargetKind::Child, _) => "stdio",
         (TargetKind::InProcess, _) => "in this process",
-        (TargetKind::Http, found) if found.is_legacy_sse() => "HTTP+SSE",
+        (TargetKind::Http, detected) if detected.is_legacy_sse() => "HTTP+SSE",
         (TargetKind::Http, _) => "Streamable HTTP",
     }
 }

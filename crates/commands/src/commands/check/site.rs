@@ -15,11 +15,11 @@ use crate::output::layout::Layout;
 /// Checks a site, with the account of the environment.
 pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
     let address = SiteAddress::parse(url);
-    let address = address.map_err(|wrong| Failure::Usage(format!("`{url}` {wrong}")))?;
+    let address = address.map_err(|invalid| Failure::Usage(format!("`{url}` {invalid}")))?;
     let account = account()?;
     if account.is_some() && !address.is_encrypted() && !address.is_loopback() {
-        let what = "the password would be sent unencrypted; use https://";
-        return Err(Failure::Refused(what.to_owned()));
+        let description = "the password would be sent unencrypted; use https://";
+        return Err(Failure::Refused(description.to_owned()));
     }
     let settings = SiteSettings {
         address,
@@ -31,8 +31,9 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
     };
     let site = Site::new(settings);
     let runtime = super::super::serve::runtime(&mut Builder::new_current_thread())?;
-    let findings =
-        runtime.block_on(site.diagnose()).map_err(|why| Failure::Call(format!("{url}: {why}")))?;
+    let findings = runtime
+        .block_on(site.diagnose())
+        .map_err(|reason| Failure::Call(format!("{url}: {reason}")))?;
     match args.peer.json {
         true => output::write_data(&format!("{}\n", document(&findings)))?,
         false => output::write_data(&format!("{}\n", text(&site, &findings, Layout::of_stdout())))?,
@@ -71,8 +72,9 @@ fn text(site: &Site, findings: &[SiteCheck], layout: Layout) -> String {
             None => text.to_owned(),
         };
         let lead = format!("{mark:5}  {:11}", finding.topic);
-        let told = layout.entry(&lead, label, &output::printable(&finding.message), str::to_owned);
-        format!("{told}{file}")
+        let message =
+            layout.entry(&lead, label, &output::printable(&finding.message), str::to_owned);
+        format!("{message}{file}")
     };
     let mut lines = vec![format!("site   {}", output::printable(site.address().as_str()))];
     lines.extend(findings.iter().map(line));

@@ -70,30 +70,30 @@ fn matches_nothing(pattern: String) -> String {
 /// Connects to every upstream, database and document. Returns the state of each upstream and document.
 pub(super) fn check_connected(plan: &Plan) -> Result<Vec<UpstreamRow>, Failure> {
     let runtime = runtime(&mut Builder::new_current_thread())?;
-    let mut wrong = Vec::new();
+    let mut invalid = Vec::new();
     let mut rows = documents(plan);
     for plan in plan.split() {
         let (of_server, reached) = runtime.block_on(run_until_settled(&plan))?;
-        wrong.extend(of_server);
+        invalid.extend(of_server);
         let is_known = |row: &UpstreamRow| rows.iter().any(|known| known.name == row.name);
         let new: Vec<UpstreamRow> = reached.into_iter().filter(|row| !is_known(row)).collect();
         rows.extend(new);
     }
     runtime.shutdown_background();
-    wrong.extend(rows.iter().flat_map(problem_lines));
+    invalid.extend(rows.iter().flat_map(problem_lines));
     let mut seen = HashSet::new();
-    wrong.retain(|problem| seen.insert(problem.clone()));
-    match wrong.is_empty() {
+    invalid.retain(|problem| seen.insert(problem.clone()));
+    match invalid.is_empty() {
         true => Ok(rows),
-        false => Err(Failure::Call(each_an_error(&wrong))),
+        false => Err(Failure::Call(each_an_error(&invalid))),
     }
 }
 
 /// Each problem as a separate error. Continuation lines are indented.
 fn each_an_error(lines: &[String]) -> String {
     let mut text = String::new();
-    for (place, line) in lines.iter().enumerate() {
-        text.push_str(match (place, line.starts_with(' ')) {
+    for (index, line) in lines.iter().enumerate() {
+        text.push_str(match (index, line.starts_with(' ')) {
             (0, _) => "",
             (_, true) => "\n",
             (_, false) => "\nerror: ",
@@ -107,22 +107,23 @@ fn each_an_error(lines: &[String]) -> String {
 async fn run_until_settled(plan: &Plan) -> Result<(Vec<String>, Vec<UpstreamRow>), Failure> {
     let served = start_instance(plan, &ServeArgs::default(), Affinity::Principal).await?;
     progress::with_progress(served.federation.wait_until_settled()).await;
-    let mut wrong = Vec::new();
+    let mut invalid = Vec::new();
     for recipe in plan.offered_recipes() {
-        wrong.extend(Recipe::check_database(recipe).await);
+        invalid.extend(Recipe::check_database(recipe).await);
     }
     let rows: Vec<UpstreamRow> = served.federation.status().iter().map(UpstreamRow::from).collect();
     for upstream in served.federation.upstreams().iter().filter(|upstream| upstream.is_ready()) {
         let name = upstream.name();
         let unmatched = upstream.unmatched_patterns().into_iter();
-        wrong.extend(unmatched.map(|it| format!("upstream `{name}`: {}", matches_nothing(it))));
+        invalid
+            .extend(unmatched.map(|text| format!("upstream `{name}`: {}", matches_nothing(text))));
     }
     if rows.iter().all(UpstreamRow::is_ready) {
         let unmatched = served.service.registry().unmatched_patterns();
-        wrong.extend(unmatched.into_iter().map(matches_nothing));
+        invalid.extend(unmatched.into_iter().map(matches_nothing));
     }
     served.close().await;
-    Ok((wrong, rows))
+    Ok((invalid, rows))
 }
 
 fn fail_if_any(problems: Vec<String>) -> Result<(), Failure> {

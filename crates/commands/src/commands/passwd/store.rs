@@ -46,12 +46,12 @@ impl LockedFile {
     fn replace(&self, text: &str) -> io::Result<()> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let draft = self.folder.join(format!(".{name}.{}.new", std::process::id()));
-        let written = self.write_draft(&draft, text).and_then(|()| fs::rename(&draft, &self.path));
-        if written.is_err() {
+        let result = self.write_draft(&draft, text).and_then(|()| fs::rename(&draft, &self.path));
+        if result.is_err() {
             // A draft that stays is harmless; the original error is reported.
             let _ = fs::remove_file(&draft);
         }
-        written?;
+        result?;
         sync_folder(&self.folder)
     }
 

@@ -27,11 +27,11 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Listens until the shutdown.
-pub(super) fn run(plan: &Plan, reached: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
-    let premises = Prerequisites::of(plan, Some(reached), args.dangerously_without_auth)?;
+pub(super) fn run(plan: &Plan, http: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
+    let prerequisites = Prerequisites::of(plan, Some(http), args.dangerously_without_auth)?;
     allow_many_files();
     let runtime = super::runtime(&mut runtime_builder())?;
-    let ended = runtime.block_on(listen(plan, reached, args, premises));
+    let ended = runtime.block_on(listen(plan, http, args, prerequisites));
     // Calls that still compute have been abandoned by now.
     runtime.shutdown_background();
     ended
@@ -47,18 +47,18 @@ fn runtime_builder() -> Builder {
 
 async fn listen(
     plan: &Plan,
-    reached: &HttpPlan,
+    http: &HttpPlan,
     args: &ServeArgs,
-    premises: Prerequisites,
+    prerequisites: Prerequisites,
 ) -> Result<(), Failure> {
-    if let Some(bytes) = reached.limits.max_buffered {
+    if let Some(bytes) = http.limits.max_buffered {
         Budget::of_process().set_max_bytes(bytes);
     }
     let drain = Drain::new();
-    let Prerequisites { certificates, authenticator: callers } = premises;
-    let (router, served) = router(plan, reached, args, &drain, callers.as_ref()).await?;
-    let cannot = |error| unheard(reached.listen, &error);
-    let mut listener = Listener::bind(reached.listen, limits(reached)).await.map_err(cannot)?;
+    let Prerequisites { certificates, authenticator: callers } = prerequisites;
+    let (router, served) = router(plan, http, args, &drain, callers.as_ref()).await?;
+    let cannot = |error| unheard(http.listen, &error);
+    let mut listener = Listener::bind(http.listen, limits(http)).await.map_err(cannot)?;
     let address = listener.address().map_err(cannot)?;
     let mut reloads: Vec<Reload> = Vec::new();
     if let Some(certificates) = certificates {
@@ -67,9 +67,9 @@ async fn listen(
     }
     let renewal = reloader(plan, args, served, callers, ClientScope::Many)?;
     renewal.watch();
-    let told = signals::listen(drain, Arc::clone(&renewal), reloads);
-    told.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
-    output::write_message(&connection_hint(plan, reached, address));
+    let result = signals::listen(drain, Arc::clone(&renewal), reloads);
+    result.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
+    output::write_message(&connection_hint(plan, http, address));
     if args.http.is_none() && stdin_is_a_pipe() {
         // A client may have started this process for stdio, and would wait forever.
         output::write_message(
@@ -81,8 +81,8 @@ async fn listen(
     Ok(())
 }
 
-fn limits(reached: &HttpPlan) -> HttpLimits {
-    let limits = &reached.limits;
+fn limits(http: &HttpPlan) -> HttpLimits {
+    let limits = &http.limits;
     let mut of_listener = HttpLimits::default();
     of_listener.connections = limits.max_connections;
     of_listener.connections_per_address = limits.max_connections_per_address;
@@ -101,7 +101,7 @@ fn reload_certificates(certificates: &Certificates) {
 
 /// The reason why an address cannot be listened on, with a suggestion.
 fn unheard(listen: SocketAddr, error: &io::Error) -> Failure {
-    let why = match error.kind() {
+    let reason = match error.kind() {
         ErrorKind::AddrInUse => {
             "the address is in use by another program; stop it, or choose another port with \
                 --http or `listen`"
@@ -115,20 +115,20 @@ fn unheard(listen: SocketAddr, error: &io::Error) -> Failure {
         }
         _ => error.to_string(),
     };
-    Failure::Serve(format!("cannot listen on {listen}: {why}"))
+    Failure::Serve(format!("cannot listen on {listen}: {reason}"))
 }
 
 /// Whether stdin is a pipe, as it is when a client starts a server.
 fn stdin_is_a_pipe() -> bool {
     let stdin = std::fs::metadata("/dev/stdin").map(|it| it.file_type());
-    stdin.is_ok_and(|it| it.is_fifo() || it.is_socket())
+    stdin.is_ok_and(|file_type| file_type.is_fifo() || file_type.is_socket())
 }
 
 /// The message that tells the user where to connect.
-fn connection_hint(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> String {
-    let scheme = if reached.tls.is_some() { "https" } else { "http" };
+fn connection_hint(plan: &Plan, http: &HttpPlan, address: SocketAddr) -> String {
+    let scheme = if http.tls.is_some() { "https" } else { "http" };
     let line = |plan: &Plan| {
-        let (name, path) = (&plan.server.name, path(plan, reached));
+        let (name, path) = (&plan.server.name, path(plan, http));
         format!("creole: `{name}` listens on {scheme}://{address}{path}")
     };
     plan.split().iter().map(line).collect::<Vec<_>>().join("\n")
@@ -137,25 +137,25 @@ fn connection_hint(plan: &Plan, reached: &HttpPlan, address: SocketAddr) -> Stri
 /// The router over the servers' paths, and the instances behind it.
 async fn router(
     plan: &Plan,
-    reached: &HttpPlan,
+    http: &HttpPlan,
     args: &ServeArgs,
     drain: &Drain,
     callers: Option<&Authenticator>,
 ) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>), Failure> {
-    let mut router = Router::new(reached.guard(), drain.clone()).proxies(reached.proxies.clone());
+    let mut router = Router::new(http.guard(), drain.clone()).proxies(http.proxies.clone());
     let mut all = Vec::new();
-    for (place, plan) in plan.split().iter().enumerate() {
+    for (index, plan) in plan.split().iter().enumerate() {
         // HTTP+SSE, the oldest transport, has one path, which leads to the first server.
-        let old_sse = reached.legacy_sse.clone().filter(|_| place == 0);
-        let path = path(plan, reached);
+        let old_sse = http.legacy_sse.clone().filter(|_| index == 0);
+        let path = path(plan, http);
         let served = start_instance(plan, args, Affinity::Principal).await?;
-        let endpoint = endpoint(&served, reached, drain, old_sse.clone());
-        let entrance = served.site_gate.clone();
+        let endpoint = endpoint(&served, http, drain, old_sse.clone());
+        let gate = served.site_gate.clone();
         all.push(served);
         let route = |path: &str, methods: &[Method]| {
             let route = Route::new(path, methods, endpoint.clone());
-            match (&entrance, callers) {
-                (Some(entrance), _) => route.authenticate(Arc::new(entrance.clone())),
+            match (&gate, callers) {
+                (Some(gate), _) => route.authenticate(Arc::new(gate.clone())),
                 (None, Some(callers)) => route.authenticate(Arc::new(callers.clone())),
                 (None, None) => route,
             }
@@ -172,20 +172,20 @@ async fn router(
 }
 
 /// The path of a server.
-fn path<'a>(plan: &'a Plan, reached: &'a HttpPlan) -> &'a str {
-    plan.server.path.as_ref().unwrap_or(&reached.path)
+fn path<'a>(plan: &'a Plan, http: &'a HttpPlan) -> &'a str {
+    plan.server.path.as_ref().unwrap_or(&http.path)
 }
 
 /// The endpoint of one server, which drains at the shutdown.
 fn endpoint(
     served: &ServerInstance,
-    reached: &HttpPlan,
+    http: &HttpPlan,
     drain: &Drain,
     old_sse: Option<String>,
 ) -> McpEndpoint {
     let (service, state) = (served.service.clone(), served.state.clone());
     let peers = served.replicas.clone();
-    let mut settings = settings(reached, state);
+    let mut settings = settings(http, state);
     settings.legacy_sse_path = old_sse;
     settings.replicas = peers;
     let endpoint = McpEndpoint::new(service, settings);
@@ -197,10 +197,10 @@ fn endpoint(
     endpoint
 }
 
-fn settings(reached: &HttpPlan, state: State) -> EndpointSettings {
-    let limits = &reached.limits;
+fn settings(http: &HttpPlan, state: State) -> EndpointSettings {
+    let limits = &http.limits;
     let mut settings = EndpointSettings::default();
-    settings.legacy_sse_path = reached.legacy_sse.clone();
+    settings.legacy_sse_path = http.legacy_sse.clone();
     settings.body.size = limits.max_body;
     settings.body.total = limits.body_timeout;
     settings.max_sessions = limits.max_sessions;

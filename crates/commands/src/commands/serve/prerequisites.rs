@@ -24,17 +24,13 @@ impl Prerequisites {
     ///
     /// # Errors
     /// When the server may not be exposed like this, or a file cannot be used.
-    pub(crate) fn of(
-        plan: &Plan,
-        reached: Option<&HttpPlan>,
-        is_open: bool,
-    ) -> Result<Self, Failure> {
-        if let Some(reached) = reached {
-            check_exposure(plan, reached, is_open)?;
+    pub(crate) fn of(plan: &Plan, http: Option<&HttpPlan>, is_open: bool) -> Result<Self, Failure> {
+        if let Some(http) = http {
+            check_exposure(plan, http, is_open)?;
         }
-        let tls = reached.and_then(|reached| reached.tls.as_ref());
+        let tls = http.and_then(|http| http.tls.as_ref());
         let certificates = tls.map(certificates).transpose()?;
-        let auth = plan.auth.as_ref().filter(|_| reached.is_some());
+        let auth = plan.auth.as_ref().filter(|_| http.is_some());
         let callers = auth.map(creole_config::authenticator).transpose()?;
         creole_config::seal_keys(plan)?;
         for file in written_files(plan) {
@@ -45,12 +41,12 @@ impl Prerequisites {
 }
 
 /// Checks that the server is not reachable from other machines without authentication.
-fn check_exposure(plan: &Plan, reached: &HttpPlan, is_open: bool) -> Result<(), Failure> {
+fn check_exposure(plan: &Plan, http: &HttpPlan, is_open: bool) -> Result<(), Failure> {
     let is_guarded = plan.auth.is_some() || plan.signs_in_at_a_site();
-    if reached.is_loopback() || is_guarded {
+    if http.is_loopback() || is_guarded {
         return Ok(());
     }
-    let listen = reached.listen;
+    let listen = http.listen;
     if is_open {
         output::write_message(&format!(
             "warning: {listen} can be reached from other machines, and there is no authentication"

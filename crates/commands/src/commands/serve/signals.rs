@@ -12,17 +12,21 @@ use crate::output;
 pub(super) type Reload = Box<dyn Fn() + Send + Sync>;
 
 /// Handles signals until the process ends.
-pub(super) fn listen(drain: Drain, renewal: Arc<Reloader>, reloads: Vec<Reload>) -> io::Result<()> {
+pub(super) fn listen(
+    drain: Drain,
+    reloader: Arc<Reloader>,
+    reloads: Vec<Reload>,
+) -> io::Result<()> {
     let mut signals = Signals::new()?;
     tokio::spawn(async move {
         let mut asked = false;
-        while let Some(wish) = signals.next().await {
-            match wish {
+        while let Some(signal) = signals.next().await {
+            match signal {
                 Signal::Reload => {
                     reloads.iter().for_each(|reload| reload());
                     // A reload may wait for upstreams. Signals do not wait for it.
-                    let renewal = Arc::clone(&renewal);
-                    tokio::spawn(async move { renewal.reload_and_report().await });
+                    let reloader = Arc::clone(&reloader);
+                    tokio::spawn(async move { reloader.reload_and_report().await });
                 }
                 Signal::End if asked => drain.end(),
                 Signal::End => {
@@ -41,14 +45,14 @@ pub(super) fn listen(drain: Drain, renewal: Arc<Reloader>, reloads: Vec<Reload>)
 
 /// Handles the reload signal until the process ends. Other signals keep their default effect.
 #[cfg(unix)]
-pub(super) fn listen_for_reloads(renewal: &Arc<Reloader>) -> io::Result<()> {
+pub(super) fn listen_for_reloads(reloader: &Arc<Reloader>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut hang_up = signal(SignalKind::hangup())?;
-    let renewal = Arc::clone(renewal);
+    let reloader = Arc::clone(reloader);
     tokio::spawn(async move {
         while hang_up.recv().await.is_some() {
-            renewal.reload_and_report().await;
+            reloader.reload_and_report().await;
         }
     });
     Ok(())
@@ -86,9 +90,9 @@ impl Signals {
 
     async fn next(&mut self) -> Option<Signal> {
         tokio::select! {
-            told = self.terminate.recv() => told.map(|()| Signal::End),
-            told = self.interrupt.recv() => told.map(|()| Signal::End),
-            told = self.hang_up.recv() => told.map(|()| Signal::Reload),
+            notified = self.terminate.recv() => notified.map(|()| Signal::End),
+            notified = self.interrupt.recv() => notified.map(|()| Signal::End),
+            notified = self.hang_up.recv() => notified.map(|()| Signal::Reload),
         }
     }
 }

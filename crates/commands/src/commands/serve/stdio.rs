@@ -38,8 +38,8 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
         let renewal = reloader(plan, args, vec![served], None, ClientScope::Single)?;
         renewal.watch();
         if renewal.has_file() {
-            let told = signals::listen_for_reloads(&renewal);
-            told.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
+            let result = signals::listen_for_reloads(&renewal);
+            result.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
         }
         let ended = service.serve_stdio().await;
         drop(service);

@@ -201,8 +201,8 @@ listen = \"127.0.0.1:1\"
 
     #[test]
     fn a_name_that_is_taken_is_refused() {
-        let told = with(BEFORE, "files").unwrap_err();
-        assert!(told.contains("already has an upstream `files`"), "{told}");
+        let message = with(BEFORE, "files").unwrap_err();
+        assert!(message.contains("already has an upstream `files`"), "{message}");
         assert!(with("upstreams = 5\n", "a").unwrap_err().contains("is not a table"));
         assert!(with("[", "a").unwrap_err().contains("is not valid TOML"));
     }

@@ -17,8 +17,8 @@ const MAX_COPIES: u32 = 1000;
 pub(crate) fn create(file: &Path, text: &str) -> Result<(), Failure> {
     let shown = file.display();
     let opened = OpenOptions::new().write(true).create_new(true).open(file);
-    let written = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
-    written.map_err(|error| match error.kind() {
+    let result = opened.and_then(|mut opened| opened.write_all(text.as_bytes()));
+    result.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Failure::Usage(format!(
             "`{shown}` already exists and is not overwritten; choose another file, or move it away"
         )),
@@ -28,7 +28,7 @@ pub(crate) fn create(file: &Path, text: &str) -> Result<(), Failure> {
 
 /// The text of a file. `None` if it does not exist.
 pub(crate) fn read(file: &Path) -> Result<Option<String>, Failure> {
-    let refused = |why: &str| Failure::Usage(format!("`{}` {why}", file.display()));
+    let refused = |reason: &str| Failure::Usage(format!("`{}` {reason}", file.display()));
     let opened = match File::open(file) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -54,13 +54,13 @@ pub(crate) fn replace(file: &Path, text: &str) -> Result<(), Failure> {
         let mut name = target.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.new", std::process::id()));
         let beside = target.with_file_name(name);
-        let written =
+        let result =
             write_beside(&beside, &target, text).and_then(|()| fs::rename(&beside, &target));
-        if written.is_err() {
+        if result.is_err() {
             // Removes the partial file.
             let _ = fs::remove_file(&beside);
         }
-        written
+        result
     })();
     replaced.map_err(|error| write_failure(file, &error))
 }
@@ -81,8 +81,8 @@ pub(crate) fn keep_copy(file: &Path) -> Result<PathBuf, Failure> {
         .chain((2..MAX_COPIES).map(|number| format!("{name}.backup-{number}")));
     let free = names.map(|name| file.with_file_name(name)).find(|path| !path.exists());
     let Some(copy) = free else {
-        let what = format!("`{}` has too many backups beside it; remove some", file.display());
-        return Err(Failure::Call(what));
+        let message = format!("`{}` has too many backups beside it; remove some", file.display());
+        return Err(Failure::Call(message));
     };
     fs::copy(file, &copy).map_err(|error| write_failure(&copy, &error))?;
     Ok(copy)

@@ -29,13 +29,13 @@ const SERVER_PATHS: [&[&str]; 4] =
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let document = parse(&args.file, &read(&args.file)?)?;
     let servers = servers(&args.file, &document)?;
-    let mut vault = ExtractedSecrets::default();
-    let text = configuration(&args.file, servers, &mut vault);
+    let mut secrets = ExtractedSecrets::default();
+    let text = configuration(&args.file, servers, &mut secrets);
     match &args.output {
         None => output::write_data(&text)?,
         Some(file) => files::create(file, &text)?,
     }
-    for note in vault.notes() {
+    for note in secrets.notes() {
         output::write_message(&format!("creole: {note}"));
     }
     if let Some(file) = &args.output {
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    let refused = |why: &str| Failure::Usage(format!("`{}` {why}", file.display()));
+    let refused = |reason: &str| Failure::Usage(format!("`{}` {reason}", file.display()));
     let opened = fs::File::open(file).map_err(|error| match error.kind() {
         ErrorKind::NotFound => refused("does not exist"),
         _ => refused(&format!("cannot be read: {error}")),
@@ -102,19 +102,19 @@ fn servers<'a>(
 fn configuration(
     file: &Path,
     servers: &[(String, OrderedValue)],
-    vault: &mut ExtractedSecrets,
+    secrets: &mut ExtractedSecrets,
 ) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let name: String = name.chars().filter(|letter| !letter.is_control()).collect();
+    let name: String = name.chars().filter(|character| !character.is_control()).collect();
     let mut text =
         format!("# Imported from {name} by `creole import`.\n\n[server]\nname = \"creole\"\n");
     let mut used = Vec::new();
-    for (given, server) in servers {
-        let name = table_name(given, &used);
-        if name != *given {
-            vault.note(format!("`{given}` was renamed to `{name}`"));
+    for (output, server) in servers {
+        let name = table_name(output, &used);
+        if name != *output {
+            secrets.note(format!("`{output}` was renamed to `{name}`"));
         }
-        if let Some(table) = table(&name, server, vault) {
+        if let Some(table) = table(&name, server, secrets) {
             text.push('\n');
             text.push_str(&table);
             used.push(name);
@@ -124,16 +124,17 @@ fn configuration(
 }
 
 /// A valid and unused table name: letters, digits, `-` and single `_`.
-fn table_name(given: &str, used: &[String]) -> String {
+fn table_name(text: &str, used: &[String]) -> String {
     let mut name = String::new();
-    for letter in given.chars().take(48) {
-        let letter = if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
-        let repeats = !letter.is_ascii_alphanumeric() && name.ends_with(letter);
+    for character in text.chars().take(48) {
+        let character =
+            if character.is_ascii_alphanumeric() || character == '_' { character } else { '-' };
+        let repeats = !character.is_ascii_alphanumeric() && name.ends_with(character);
         if !repeats {
-            name.push(letter);
+            name.push(character);
         }
     }
-    let name = name.trim_matches(|letter| letter == '-' || letter == '_');
+    let name = name.trim_matches(|character| character == '-' || character == '_');
     let name = if name.is_empty() { "server" } else { name };
     let mut names = (2..).map(|number| format!("{name}-{number}"));
     let is_free = |name: &String| !used.contains(name);
@@ -165,10 +166,10 @@ mod tests {
     fn imported(text: &str) -> (String, Vec<String>) {
         let file = Path::new("mcp.json");
         let document = parse(file, text).unwrap();
-        let mut vault = ExtractedSecrets::default();
-        let text = configuration(file, servers(file, &document).unwrap(), &mut vault);
+        let mut secrets = ExtractedSecrets::default();
+        let text = configuration(file, servers(file, &document).unwrap(), &mut secrets);
         let (_, tables) = text.split_once("name = \"creole\"\n\n").unwrap();
-        (tables.to_owned(), vault.notes())
+        (tables.to_owned(), secrets.notes())
     }
 
     const IN_VS_CODE: &str = r#"{
@@ -248,7 +249,8 @@ headers = { "X-Zoo" = "1", "X-Ape" = "2" }
         let file = Path::new("x.json");
         assert!(parse(file, "{").is_err());
         assert!(parse(file, &"[".repeat(100_000)).unwrap_err().to_string().contains("deeper"));
-        let told = servers(file, &serde_json::json!({"other": {}}).into()).unwrap_err().to_string();
-        assert!(told.contains("neither `mcpServers` nor `servers`"), "{told}");
+        let message =
+            servers(file, &serde_json::json!({"other": {}}).into()).unwrap_err().to_string();
+        assert!(message.contains("neither `mcpServers` nor `servers`"), "{message}");
     }
 }

@@ -51,14 +51,14 @@ pub(crate) fn run(args: &InitArgs) -> Result<(), Failure> {
 
 /// Writes the schema beside the configuration, unless it exists.
 fn write_schema(file: &Path) -> Result<(), Failure> {
-    let place = file.with_file_name(SCHEMA);
-    if place.exists() {
+    let path = file.with_file_name(SCHEMA);
+    if path.exists() {
         return Ok(());
     }
-    files::create(&place, &format!("{:#}\n", schema(&creole_config::packs())))?;
+    files::create(&path, &format!("{:#}\n", schema(&creole_config::packs())))?;
     output::write_message(&format!(
         "creole: wrote {}, the schema for completion and checks in editors",
-        place.display()
+        path.display()
     ));
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &InstallArgs) -> Result<(), Failure> {
     let before = files::read(&file)?;
     let text = before.as_deref().unwrap_or_default();
     let after = edit::with_entry(text, client.keys, &args.name, &client.members(&entry))
-        .map_err(|why| Failure::Usage(format!("`{}` {why}", file.display())))?;
+        .map_err(|reason| Failure::Usage(format!("`{}` {reason}", file.display())))?;
     let shown = file.display();
     if after == text {
         output::write_message(&format!(
@@ -78,9 +78,9 @@ fn client_file(args: &InstallArgs, client: &ClientApp) -> Result<PathBuf, Failur
             ))
         }),
         (None, false) => client.user_file(&HomeFolders::of_environment()).ok_or_else(|| {
-            let what =
+            let description =
                 "the home folder is unknown; set HOME, or give the client's file with --file";
-            Failure::Usage(what.to_owned())
+            Failure::Usage(description.to_owned())
         }),
     }
 }
@@ -92,7 +92,7 @@ fn entry(config: Option<&Path>) -> Result<ClientEntry, Failure> {
     })?;
     let mut args = vec!["serve".to_owned(), "--stdio".to_owned()];
     if let Some(file) = config {
-        let refused = |why: String| Failure::Usage(format!("`{}` {why}", file.display()));
+        let refused = |reason: String| Failure::Usage(format!("`{}` {reason}", file.display()));
         let whole = absolute(file).map_err(|error| refused(format!("cannot be found: {error}")))?;
         if !whole.is_file() {
             return Err(refused("does not exist; `creole init` writes one".to_owned()));

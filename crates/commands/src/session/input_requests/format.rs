@@ -72,7 +72,7 @@ fn is_date_time(text: &str) -> bool {
     let Some((clock, rest)) = rest.split_at_checked(8) else { return false };
     let rest = match rest.strip_prefix('.') {
         Some(fraction) => {
-            let offset = fraction.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            let offset = fraction.trim_start_matches(|character: char| character.is_ascii_digit());
             if offset.len() == fraction.len() {
                 return false;
             }
@@ -114,12 +114,12 @@ fn is_email(text: &str) -> bool {
     let Some((name, host)) = text.rsplit_once('@') else { return false };
     let is_word = |text: &str| {
         !text.is_empty()
-            && !text.chars().any(|letter| letter.is_whitespace() || letter.is_control())
+            && !text.chars().any(|character| character.is_whitespace() || character.is_control())
     };
     let is_label = |label: &str| {
-        let letter = |letter: char| letter.is_alphanumeric() || letter == '-';
+        let is_allowed = |character: char| character.is_alphanumeric() || character == '-';
         !label.is_empty()
-            && label.chars().all(letter)
+            && label.chars().all(is_allowed)
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
@@ -129,7 +129,7 @@ fn is_email(text: &str) -> bool {
 /// A scheme, a colon and a rest, in the characters of URIs.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let is_scheme = scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())
+    let is_scheme = scheme.starts_with(|character: char| character.is_ascii_alphabetic())
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     let is_allowed = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
     is_scheme
@@ -215,12 +215,12 @@ mod tests {
                 ],
             ),
         ];
-        for (name, right, wrong) in rows {
+        for (name, right, invalid) in rows {
             let format = TextFormat::by_name(name).unwrap();
             for text in right {
                 assert!(format.matches(text), "{name} {text}");
             }
-            for text in wrong {
+            for text in invalid {
                 assert!(!format.matches(text), "{name} {text}");
             }
         }

@@ -12,7 +12,7 @@ pub(super) fn lint(names: &[&str], add: &mut impl FnMut(&str, String)) {
         if name.is_empty() {
             add(name, "has an empty name".to_owned());
         }
-        let odd: String = name.chars().filter(|letter| !is_safe(*letter)).collect();
+        let odd: String = name.chars().filter(|character| !is_safe(*character)).collect();
         if !odd.is_empty() {
             let odd: String = odd.escape_debug().collect();
             add(name, format!("has `{odd}` in its name; some clients accept only A-Z a-z 0-9 _ -"));
@@ -28,8 +28,8 @@ pub(super) fn lint(names: &[&str], add: &mut impl FnMut(&str, String)) {
     confusables(names, add);
 }
 
-fn is_safe(letter: char) -> bool {
-    letter.is_ascii_alphanumeric() || letter == '_' || letter == '-'
+fn is_safe(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }
 
 /// Names that are listed more than once.
@@ -60,7 +60,7 @@ fn confusables(names: &[&str], add: &mut impl FnMut(&str, String)) {
 
 /// The name without the differences that readers overlook.
 fn skeleton(name: &str) -> String {
-    let plain = |letter: char| match letter {
+    let plain = |character: char| match character {
         '_' | '-' | '.' | '/' | ' ' => None,
         '0' => Some('o'),
         '1' | 'I' | '|' => Some('l'),
@@ -69,7 +69,7 @@ fn skeleton(name: &str) -> String {
         'о' => Some('o'),
         'р' => Some('p'),
         'с' => Some('c'),
-        letter => Some(letter.to_ascii_lowercase()),
+        character => Some(character.to_ascii_lowercase()),
     };
     name.chars().filter_map(plain).collect()
 }

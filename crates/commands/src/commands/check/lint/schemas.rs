@@ -42,12 +42,12 @@ fn lint_input(schema: &Value, add: &mut impl FnMut(String)) {
 }
 
 /// Checks any schema.
-fn lint_schema(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
+fn lint_schema(description: &str, schema: &Value, add: &mut impl FnMut(String)) {
     let mut flags = SchemaFlags::default();
     walk(schema, MAX_DEPTH, &mut flags);
     if let Some(reference) = flags.remote {
         add(format!(
-            "has a reference to `{reference}` in its `{what}`, which clients must not fetch"
+            "has a reference to `{reference}` in its `{description}`, which clients must not fetch"
         ));
         return;
     }
@@ -59,7 +59,7 @@ fn lint_schema(what: &str, schema: &Value, add: &mut impl FnMut(String)) {
     if let Err(violations) = Schema::new(schema.to_string()).validate(&Value::Null)
         && let Some(broken) = violations.iter().find(|one| one.is_broken_schema())
     {
-        add(format!("has an `{what}` that is not a valid JSON Schema: {}", broken.message));
+        add(format!("has an `{description}` that is not a valid JSON Schema: {}", broken.message));
     }
 }
 

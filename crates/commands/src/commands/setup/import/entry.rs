@@ -28,23 +28,23 @@ const KNOWN_MEMBERS: [&str; 13] = [
 pub(crate) fn table(
     name: &str,
     server: &OrderedValue,
-    vault: &mut ExtractedSecrets,
+    secrets: &mut ExtractedSecrets,
 ) -> Option<String> {
     let mut lines = vec![format!("[upstreams.{name}]")];
     let url = ["url", "serverUrl", "httpUrl"].iter().find_map(|key| server[*key].as_str());
     match (server["command"].as_str(), url) {
         (Some(_), _) if bridge::is_bridge(server) => {
-            lines.extend(bridge::lines(name, server, vault))
+            lines.extend(bridge::lines(name, server, secrets))
         }
-        (Some(command), _) => lines.extend(program(name, command, server, vault)),
+        (Some(command), _) => lines.extend(program(name, command, server, secrets)),
         (None, Some(url)) => {
-            lines.push(format!("url = {}", quoted(&vault.url(name, url))));
+            lines.push(format!("url = {}", quoted(&secrets.url(name, url))));
             lines.extend(entries("headers", &server["headers"], |key, value| {
-                vault.header(name, key, value)
+                secrets.header(name, key, value)
             }));
         }
         (None, None) => {
-            vault.note(format!("`{name}` has neither `command` nor `url`; it was not imported"));
+            secrets.note(format!("`{name}` has neither `command` nor `url`; it was not imported"));
             return None;
         }
     }
@@ -59,7 +59,7 @@ pub(crate) fn table(
         .collect();
     if !unknown.is_empty() {
         let unknown = unknown.join(", ");
-        vault.note(format!("ignored keys of `{name}`, which Creole does not support: {unknown}"));
+        secrets.note(format!("ignored keys of `{name}`, which Creole does not support: {unknown}"));
     }
     lines.push(String::new());
     Some(lines.join("\n"))
@@ -69,16 +69,16 @@ fn program(
     name: &str,
     command: &str,
     server: &OrderedValue,
-    vault: &mut ExtractedSecrets,
+    secrets: &mut ExtractedSecrets,
 ) -> Vec<String> {
-    let mut words = vec![quoted(&vault.text(name, command))];
+    let mut words = vec![quoted(&secrets.text(name, command))];
     let args: Vec<String> = server["args"].items().iter().filter_map(scalar_text).collect();
-    words.extend(vault.arguments(name, &args).iter().map(|arg| quoted(arg)));
+    words.extend(secrets.arguments(name, &args).iter().map(|arg| quoted(arg)));
     let mut lines = vec![format!("command = [{}]", words.join(", "))];
     if let Some(folder) = server["cwd"].as_str() {
-        lines.push(format!("cwd = {}", quoted(&vault.text(name, folder))));
+        lines.push(format!("cwd = {}", quoted(&secrets.text(name, folder))));
     }
-    lines.extend(entries("env", &server["env"], |key, value| vault.variable(name, key, value)));
+    lines.extend(entries("env", &server["env"], |key, value| secrets.variable(name, key, value)));
     lines
 }
 
@@ -118,8 +118,8 @@ mod tests {
     use super::*;
 
     pub(crate) fn written(server: &Value) -> (Option<String>, Vec<String>) {
-        let mut vault = ExtractedSecrets::default();
-        (table("srv", &server.clone().into(), &mut vault), vault.notes())
+        let mut secrets = ExtractedSecrets::default();
+        (table("srv", &server.clone().into(), &mut secrets), secrets.notes())
     }
 
     #[test]

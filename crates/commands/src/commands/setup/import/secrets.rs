@@ -126,8 +126,8 @@ impl ExtractedSecrets {
             return self.text_or_url(server, value);
         }
         let key = if key.eq_ignore_ascii_case("authorization") { "TOKEN" } else { key };
-        let kept = self.extract(candidate_names(server, key), rest);
-        format!("{scheme} {kept}").trim_start().to_owned()
+        let stored = self.extract(candidate_names(server, key), rest);
+        format!("{scheme} {stored}").trim_start().to_owned()
     }
 
     /// The arguments of a program. An argument is a secret by its form, by the name before its `=`, or by the option
@@ -166,25 +166,30 @@ impl ExtractedSecrets {
             _ => ("", argument),
         };
         let is_named = !option.is_empty() && is_secret_name(option);
-        let kept = match is_plain(value) && (is_named || is_secret(value)) {
+        let stored = match is_plain(value) && (is_named || is_secret(value)) {
             true if option.is_empty() => self.extract(candidate_names(server, "SECRET"), value),
             true => self.extract(candidate_names(server, option), value),
             false => self.text_or_url(server, value),
         };
-        if option.is_empty() { kept } else { format!("{option}={kept}") }
+        if option.is_empty() { stored } else { format!("{option}={stored}") }
     }
 
     /// A URL. Its password is a secret, and so are query values with a secret's name or form.
     pub(crate) fn url(&mut self, server: &str, url: &str) -> String {
-        if let Some((before, password, after)) = password(url).filter(|(_, it, _)| is_plain(it)) {
-            let kept = self.extract(candidate_names(server, "PASSWORD"), password);
-            return format!("{}{kept}{}", self.text(server, before), self.url_query(server, after));
+        if let Some((before, password, after)) = password(url).filter(|(_, text, _)| is_plain(text))
+        {
+            let stored = self.extract(candidate_names(server, "PASSWORD"), password);
+            return format!(
+                "{}{stored}{}",
+                self.text(server, before),
+                self.url_query(server, after)
+            );
         }
         self.url_query(server, url)
     }
 
     fn url_query(&mut self, server: &str, url: &str) -> String {
-        let Some((place, query)) = url.split_once('?') else { return self.text(server, url) };
+        let Some((location, query)) = url.split_once('?') else { return self.text(server, url) };
         let mut parts = Vec::new();
         for part in query.split('&') {
             parts.push(match part.split_once('=') {
@@ -196,12 +201,13 @@ impl ExtractedSecrets {
                 _ => self.text(server, part),
             });
         }
-        format!("{}?{}", self.text(server, place), parts.join("&"))
+        format!("{}?{}", self.text(server, location), parts.join("&"))
     }
 
     /// Stores a secret under the first of these names that is free. Returns the reference to it.
     fn extract(&mut self, names: impl IntoIterator<Item = String>, secret: &str) -> String {
-        let is_free = |name: &String| self.by_variable.get(name).is_none_or(|kept| kept == secret);
+        let is_free =
+            |name: &String| self.by_variable.get(name).is_none_or(|stored| stored == secret);
         let name = names.into_iter().find(is_free).unwrap_or_default();
         self.by_variable.insert(name.clone(), secret.to_owned());
         format!("${{{name}}}")
@@ -269,7 +275,7 @@ fn is_secret(value: &str) -> bool {
 /// A name for an environment variable.
 fn entry_name(parts: &[&str]) -> String {
     let joined = parts.join("_");
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let letter = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
     let name: String = joined.trim_start_matches('-').chars().map(letter).collect();
     let name = name.to_ascii_uppercase();
     let mut name = name.trim_matches('_').to_owned();
@@ -290,8 +296,8 @@ mod tests {
 
     #[test]
     fn references_of_other_clients_become_variables() {
-        let mut vault = ExtractedSecrets::default();
-        let mut text = |text: &str| vault.text("srv", text);
+        let mut secrets = ExtractedSecrets::default();
+        let mut text = |text: &str| secrets.text("srv", text);
         assert_eq!(text("${env:HOME}/x"), "${HOME}/x");
         assert_eq!(text("${input:api-key}"), "${API_KEY}");
         assert_eq!(text("${TEAM}"), "${TEAM}");
@@ -299,40 +305,40 @@ mod tests {
         assert_eq!(text("${workspaceFolder}/a"), "${WORKSPACE_FOLDER}/a");
         assert_eq!(text("${command:pick}"), "$${command:pick}");
         assert_eq!(text("a ${ b"), "a $${ b");
-        let notes = vault.notes();
+        let notes = secrets.notes();
         assert!(notes[0].contains("`${command:pick}` of `srv`"), "{notes:?}");
         assert!(notes[1].ends_with("API_KEY, HOME, TEAM, WORKSPACE_FOLDER"), "{notes:?}");
     }
 
     #[test]
     fn secrets_are_detected_by_name_or_format() {
-        let mut vault = ExtractedSecrets::default();
-        assert_eq!(vault.variable("a", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
-        assert_eq!(vault.variable("b", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
-        assert_eq!(vault.variable("c", "GITHUB_TOKEN", "x2"), "${C_GITHUB_TOKEN}");
-        assert_eq!(vault.variable("a", "MODE", "fast"), "fast");
-        assert_eq!(vault.variable("a", "ID", "ghp_0123456789abcdef"), "${ID}");
-        assert_eq!(vault.variable("a", "TOKEN_OF", "${env:T}"), "${T}");
-        assert_eq!(vault.header("gh", "Authorization", "Bearer abc"), "Bearer ${GH_TOKEN}");
-        assert_eq!(vault.header("gh", "X-Api-Key", "abc"), "${GH_X_API_KEY}");
-        assert_eq!(vault.header("gh", "X-Team", "blue"), "blue");
+        let mut secrets = ExtractedSecrets::default();
+        assert_eq!(secrets.variable("a", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
+        assert_eq!(secrets.variable("b", "GITHUB_TOKEN", "x1"), "${GITHUB_TOKEN}");
+        assert_eq!(secrets.variable("c", "GITHUB_TOKEN", "x2"), "${C_GITHUB_TOKEN}");
+        assert_eq!(secrets.variable("a", "MODE", "fast"), "fast");
+        assert_eq!(secrets.variable("a", "ID", "ghp_0123456789abcdef"), "${ID}");
+        assert_eq!(secrets.variable("a", "TOKEN_OF", "${env:T}"), "${T}");
+        assert_eq!(secrets.header("gh", "Authorization", "Bearer abc"), "Bearer ${GH_TOKEN}");
+        assert_eq!(secrets.header("gh", "X-Api-Key", "abc"), "${GH_X_API_KEY}");
+        assert_eq!(secrets.header("gh", "X-Team", "blue"), "blue");
         let long = "0123456789abcdef0123456789abcdef";
         let given = ["--api-key=abc", "--mode=abc", long].map(str::to_owned);
         let expected = ["--api-key=${GH_API_KEY}", "--mode=abc", "${GH_SECRET}"];
-        assert_eq!(vault.arguments("gh", &given), expected);
+        assert_eq!(secrets.arguments("gh", &given), expected);
         assert_eq!(
-            vault.url("gh", "https://a/b?x=1&api_key=k"),
+            secrets.url("gh", "https://a/b?x=1&api_key=k"),
             "https://a/b?x=1&api_key=${GH_API_KEY_2}"
         );
-        assert!(vault.notes()[0].contains("C_GITHUB_TOKEN, GH_API_KEY"));
+        assert!(secrets.notes()[0].contains("C_GITHUB_TOKEN, GH_API_KEY"));
     }
 
     #[test]
     fn a_secret_is_detected_by_the_word_before_it() {
-        let mut vault = ExtractedSecrets::default();
+        let mut secrets = ExtractedSecrets::default();
         let mut arguments = |given: &[&str]| {
             let given: Vec<String> = given.iter().map(|word| (*word).to_owned()).collect();
-            vault.arguments("gh", &given).join(" ")
+            secrets.arguments("gh", &given).join(" ")
         };
         assert_eq!(arguments(&["--api-key", "hunter2", "x"]), "--api-key ${GH_API_KEY} x");
         assert_eq!(
@@ -371,18 +377,18 @@ mod tests {
         ] {
             assert_eq!(written(plain), plain);
         }
-        let mut vault = ExtractedSecrets::default();
-        assert_eq!(vault.url("a", "https://u:pw@host/mcp"), "https://u:${A_PASSWORD}@host/mcp");
+        let mut secrets = ExtractedSecrets::default();
+        assert_eq!(secrets.url("a", "https://u:pw@host/mcp"), "https://u:${A_PASSWORD}@host/mcp");
         let given = ["postgresql://u:pw@host/db", "--db=postgresql://u:pw@host/db"];
         let expected =
             ["postgresql://u:${A_PASSWORD}@host/db", "--db=postgresql://u:${A_PASSWORD}@host/db"];
-        assert_eq!(vault.arguments("a", &given.map(str::to_owned)), expected);
+        assert_eq!(secrets.arguments("a", &given.map(str::to_owned)), expected);
     }
 
     #[test]
     fn no_secret_is_printed() {
-        let mut vault = ExtractedSecrets::default();
-        vault.variable("a", "PASSWORD", "hunter2");
-        assert!(!vault.notes().concat().contains("hunter2"));
+        let mut secrets = ExtractedSecrets::default();
+        secrets.variable("a", "PASSWORD", "hunter2");
+        assert!(!secrets.notes().concat().contains("hunter2"));
     }
 }

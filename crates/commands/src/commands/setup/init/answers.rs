@@ -44,12 +44,12 @@ impl InitAnswers {
         let pairs =
             |given: &[String]| given.iter().map(|entry| pair(entry)).collect::<Result<Vec<_>, _>>();
         let upstreams = args.upstreams.iter().map(|entry| {
-            let (name, place) = pair(entry)?;
-            Ok((name, parse_target(&place)?))
+            let (name, location) = pair(entry)?;
+            Ok((name, parse_target(&location)?))
         });
         let databases = pairs(&args.databases).map_err(usage)?;
-        for (_, place) in &databases {
-            database(place).map_err(usage)?;
+        for (_, location) in &databases {
+            database(location).map_err(usage)?;
         }
         Ok(Self {
             name: args.name.clone(),
@@ -74,8 +74,8 @@ impl InitAnswers {
     /// Asks the user at the terminal.
     pub(crate) fn ask(&mut self, file: &Path) -> Result<(), Failure> {
         output::write_message(&format!("This writes {}. What should it contain?", file.display()));
-        for (number, what) in (1..).zip(offered_kinds()) {
-            output::write_message(&format!("  {number}  {what}"));
+        for (number, description) in (1..).zip(offered_kinds()) {
+            output::write_message(&format!("  {number}  {description}"));
         }
         let chosen = terminal_prompt::ask_until_valid(
             "Numbers, separated by commas; Enter for none: ",
@@ -170,62 +170,62 @@ fn numbers(answer: &str) -> Result<Vec<usize>, String> {
 
 /// A name and a value, written as `NAME=VALUE`.
 fn pair(entry: &str) -> Result<(String, String), String> {
-    let (given, value) = entry
+    let (text, value) = entry
         .split_once('=')
         .ok_or_else(|| format!("`{entry}` has no name; write `NAME=VALUE`"))?;
-    Ok((name(given)?, non_empty(value)?))
+    Ok((name(text)?, non_empty(value)?))
 }
 
 /// A valid table name.
-fn name(given: &str) -> Result<String, String> {
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    let is_name = !given.is_empty()
-        && given.len() <= MAX_NAME
-        && given.bytes().all(letter)
-        && !given.contains("__")
-        && !given.ends_with('_');
+fn name(text: &str) -> Result<String, String> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_name = !text.is_empty()
+        && text.len() <= MAX_NAME
+        && text.bytes().all(is_allowed)
+        && !text.contains("__")
+        && !text.ends_with('_');
     match is_name {
-        true => Ok(given.to_owned()),
+        true => Ok(text.to_owned()),
         false => Err(format!(
-            "invalid name `{given}`; use at most {MAX_NAME} letters, digits, `-` or single `_`"
+            "invalid name `{text}`; use at most {MAX_NAME} letters, digits, `-` or single `_`"
         )),
     }
 }
 
-fn non_empty(given: &str) -> Result<String, String> {
-    match given.is_empty() || given.chars().any(char::is_control) {
+fn non_empty(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.chars().any(char::is_control) {
         true => Err("the value must not be empty or contain control characters".to_owned()),
-        false => Ok(given.to_owned()),
+        false => Ok(text.to_owned()),
     }
 }
 
-fn url(given: &str) -> Result<String, String> {
-    let is_url = given.starts_with("http://") || given.starts_with("https://");
+fn url(text: &str) -> Result<String, String> {
+    let is_url = text.starts_with("http://") || text.starts_with("https://");
     match is_url {
-        true => non_empty(given),
-        false => Err(format!("invalid URL `{given}`; begin it with https:// or http://")),
+        true => non_empty(text),
+        false => Err(format!("invalid URL `{text}`; begin it with https:// or http://")),
     }
 }
 
-fn database(given: &str) -> Result<String, String> {
+fn database(text: &str) -> Result<String, String> {
     let known = ["sqlite:", "postgres://", "postgresql://"];
-    match known.iter().any(|scheme| given.starts_with(scheme)) {
-        true => non_empty(given),
+    match known.iter().any(|scheme| text.starts_with(scheme)) {
+        true => non_empty(text),
         false => Err(format!(
-            "invalid database address `{given}`; write sqlite:FILE or postgres://USER@HOST/DATABASE"
+            "invalid database address `{text}`; write sqlite:FILE or postgres://USER@HOST/DATABASE"
         )),
     }
 }
 
-fn command(given: &str) -> Result<Vec<String>, String> {
-    let words = split_words(&non_empty(given)?)?;
+fn command(text: &str) -> Result<Vec<String>, String> {
+    let words = split_words(&non_empty(text)?)?;
     if words.is_empty() { Err("the command line has no program".to_owned()) } else { Ok(words) }
 }
 
-fn parse_target(given: &str) -> Result<UpstreamTarget, String> {
-    match given.contains("://") && !given.contains(' ') {
-        true => url(given).map(UpstreamTarget::Url),
-        false => command(given).map(UpstreamTarget::Command),
+fn parse_target(text: &str) -> Result<UpstreamTarget, String> {
+    match text.contains("://") && !text.contains(' ') {
+        true => url(text).map(UpstreamTarget::Url),
+        false => command(text).map(UpstreamTarget::Command),
     }
 }
 
@@ -251,8 +251,8 @@ mod tests {
     #[test]
     fn names_are_such_as_tables_may_have() {
         assert!(pair("files=x").is_ok() && pair("a-b_c=x=y").is_ok());
-        for wrong in ["x", "=x", "a__b=x", "a_=x", "a b=x", "a="] {
-            assert!(pair(wrong).is_err(), "{wrong}");
+        for invalid in ["x", "=x", "a__b=x", "a_=x", "a b=x", "a="] {
+            assert!(pair(invalid).is_err(), "{invalid}");
         }
     }
 

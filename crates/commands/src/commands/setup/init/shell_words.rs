@@ -9,16 +9,16 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = line.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
+    while let Some(character) = letters.next() {
+        match character {
             ' ' | '\t' => words.extend(word.take()),
             '\'' | '"' => {
                 let word = word.get_or_insert_default();
-                read_quoted(letter, &mut letters, word)
-                    .ok_or_else(|| format!("the quote {letter} is not closed"))?;
+                read_quoted(character, &mut letters, word)
+                    .ok_or_else(|| format!("the quote {character} is not closed"))?;
             }
             '\\' => word.get_or_insert_default().push(letters.next().unwrap_or('\\')),
-            letter => word.get_or_insert_default().push(letter),
+            character => word.get_or_insert_default().push(character),
         }
     }
     words.extend(word);
@@ -29,12 +29,12 @@ pub(crate) fn split_words(line: &str) -> Result<Vec<String>, String> {
 fn read_quoted(quote: char, letters: &mut std::str::Chars<'_>, word: &mut String) -> Option<()> {
     loop {
         match letters.next()? {
-            letter if letter == quote => return Some(()),
+            character if character == quote => return Some(()),
             '\\' if quote == '"' => match letters.next()? {
-                letter @ ('"' | '\\') => word.push(letter),
-                letter => word.extend(['\\', letter]),
+                character @ ('"' | '\\') => word.push(character),
+                character => word.extend(['\\', character]),
             },
-            letter => word.push(letter),
+            character => word.push(character),
         }
     }
 }

@@ -11,8 +11,8 @@ const PACKS: [&str; 3] = ["hello", "echo", "calculate"];
 /// The configuration as TOML.
 pub(crate) fn configuration(answers: &InitAnswers) -> String {
     let mut parts = vec![head(answers)];
-    parts.extend(answers.upstreams.iter().map(|(name, reached)| upstream(name, reached)));
-    parts.extend(answers.documents.iter().map(|(name, place)| document(name, place)));
+    parts.extend(answers.upstreams.iter().map(|(name, target)| upstream(name, target)));
+    parts.extend(answers.documents.iter().map(|(name, location)| document(name, location)));
     parts.extend(answers.folders.iter().map(|(name, path)| folder(name, path)));
     parts.extend(answers.databases.iter().map(|(name, url)| database(name, url)));
     parts.extend(answers.wordpress.as_deref().map(wordpress));
@@ -48,8 +48,8 @@ fn head(answers: &InitAnswers) -> String {
     )
 }
 
-fn upstream(name: &str, reached: &UpstreamTarget) -> String {
-    let what = match reached {
+fn upstream(name: &str, target: &UpstreamTarget) -> String {
+    let message = match target {
         UpstreamTarget::Url(url) => format!(
             "url = {}\n# headers = {{ Authorization = \"Bearer ${{TOKEN}}\" }}\n",
             quoted(url)
@@ -64,12 +64,12 @@ fn upstream(name: &str, reached: &UpstreamTarget) -> String {
         }
     };
     format!(
-        "# An upstream MCP server. Its tools have the prefix {name}__.\n[upstreams.{name}]\n{what}"
+        "# An upstream MCP server. Its tools have the prefix {name}__.\n[upstreams.{name}]\n{message}"
     )
 }
 
-fn document(name: &str, place: &str) -> String {
-    let key = if place.contains("://") { "url" } else { "file" };
+fn document(name: &str, location: &str) -> String {
+    let key = if location.contains("://") { "url" } else { "file" };
     format!(
         "# A service with an OpenAPI document. Its operations become tools.\n\
          [openapi.{name}]\n\
@@ -79,7 +79,7 @@ fn document(name: &str, place: &str) -> String {
          # Use the server's URL in the document. Or set `base_url`.\n\
          trust_servers = true\n\
          # auth = {{ bearer = \"${{TOKEN}}\" }}\n",
-        quoted(place)
+        quoted(location)
     )
 }
 

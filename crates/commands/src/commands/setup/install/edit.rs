@@ -24,7 +24,7 @@ impl MemberValue {
     fn value(&self) -> CstInputValue {
         let text = |text: &String| CstInputValue::String(text.clone());
         match self {
-            Self::Text(written) => text(written),
+            Self::Text(output) => text(output),
             Self::List(items) => CstInputValue::Array(items.iter().map(text).collect()),
         }
     }
@@ -139,14 +139,14 @@ mod tests {
 
     #[test]
     fn a_value_that_is_not_an_object_is_not_changed() {
-        for wrong in [
+        for invalid in [
             "[]",
             "{\"mcpServers\": []}",
             "{\"mcpServers\": {\"creole\": 5}}",
             "{",
             "{\"a\": 1 \"b\": 2}",
         ] {
-            assert!(added(wrong).is_err(), "{wrong}");
+            assert!(added(invalid).is_err(), "{invalid}");
         }
         assert!(added(&"[".repeat(100_000)).unwrap_err().contains("too deep"));
     }

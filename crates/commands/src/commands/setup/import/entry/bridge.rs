@@ -33,7 +33,7 @@ fn bridged_address(server: &OrderedValue) -> Option<Vec<String>> {
 pub(crate) fn lines(
     name: &str,
     server: &OrderedValue,
-    vault: &mut ExtractedSecrets,
+    secrets: &mut ExtractedSecrets,
 ) -> Vec<String> {
     let words = bridged_address(server).unwrap_or_default();
     let mut words = words.iter().map(|word| with_variables(word, &server["env"]));
@@ -50,13 +50,13 @@ pub(crate) fn lines(
     }
     if !others.is_empty() {
         let others = others.join(", ");
-        vault.note(format!(
+        secrets.note(format!(
             "`{name}` is connected without {PROGRAM}; ignored options, which \
             Creole does not support: {others}"
         ));
     }
-    let mut lines = vec![format!("url = {}", quoted(&vault.url(name, &url)))];
-    lines.extend(entries("headers", &headers, |key, value| vault.header(name, key, value)));
+    let mut lines = vec![format!("url = {}", quoted(&secrets.url(name, &url)))];
+    lines.extend(entries("headers", &headers, |key, value| secrets.header(name, key, value)));
     lines
 }
 
