@@ -118,7 +118,7 @@ impl Database {
     pub(crate) fn check_offline(&self, query: &Query) -> Option<String> {
         let file = self.file().filter(|file| file.is_file())?;
         match sqlite::check(file, &query.sql(&self.inner.address)) {
-            Err(DatabaseError::QueryRejected(why)) => Some(why),
+            Err(DatabaseError::QueryRejected(reason)) => Some(reason),
             _ => None,
         }
     }
@@ -136,7 +136,7 @@ impl Database {
                 let prepared = postgres::prepare(pool, &sql);
                 let time = self.inner.limits.query_timeout;
                 let done = tokio::time::timeout(time, prepared).await;
-                done.map_err(|_| DatabaseError::TimedOut)?.map_err(|trouble| self.located(trouble))
+                done.map_err(|_| DatabaseError::TimedOut)?.map_err(|failure| self.located(failure))
             }
         }
     }
@@ -146,34 +146,34 @@ impl Database {
         &self,
         query: &Query,
         values: Vec<Value>,
-        most_bytes: usize,
+        max_bytes: usize,
     ) -> Result<Rows, DatabaseError> {
         let DatabaseLimits { max_rows: rows, query_timeout: time, .. } = self.inner.limits;
-        let room = ResultLimits { max_rows: rows, max_bytes: most_bytes, timeout: time };
+        let limits = ResultLimits { max_rows: rows, max_bytes, timeout: time };
         let sql = query.sql(&self.inner.address);
-        self.rows(sql, values, room).await
+        self.rows(sql, values, limits).await
     }
 
     async fn rows(
         &self,
         sql: String,
         values: Vec<Value>,
-        room: ResultLimits,
+        limits: ResultLimits,
     ) -> Result<Rows, DatabaseError> {
         match &self.inner.backend {
-            Backend::Sqlite(files) => files.rows(sql, values, room).await,
+            Backend::Sqlite(files) => files.rows(sql, values, limits).await,
             Backend::Postgres(pool) => {
-                let rows = postgres::rows(pool, &sql, &values, room).await;
-                rows.map_err(|trouble| self.located(trouble))
+                let rows = postgres::rows(pool, &sql, &values, limits).await;
+                rows.map_err(|error| self.located(error))
             }
         }
     }
 
     /// Adds the server and the database to an error, because PostgreSQL's connection errors do not name them.
-    fn located(&self, trouble: DatabaseError) -> DatabaseError {
-        match trouble {
-            DatabaseError::Unavailable(why) => {
-                DatabaseError::Unavailable(format!("{}: {why}", self.inner.address.redacted()))
+    fn located(&self, error: DatabaseError) -> DatabaseError {
+        match error {
+            DatabaseError::Unavailable(reason) => {
+                DatabaseError::Unavailable(format!("{}: {reason}", self.inner.address.redacted()))
             }
             other => other,
         }

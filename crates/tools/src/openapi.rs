@@ -78,8 +78,8 @@ pub enum SettingsPart {
 }
 
 impl ApiError {
-    fn new(part: SettingsPart, what: impl Into<String>) -> Self {
-        Self { part, message: what.into(), help: None }
+    fn new(part: SettingsPart, message: impl Into<String>) -> Self {
+        Self { part, message: message.into(), help: None }
     }
 
     fn help(mut self, help: impl Into<String>) -> Self {
@@ -112,15 +112,15 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
     };
     let library = match library {
         Ok(library) => library,
-        Err(DocumentError::FetchFailed(why)) => {
-            return Ok(absent(settings, format!("cannot fetch the document: {why}")));
+        Err(DocumentError::FetchFailed(reason)) => {
+            return Ok(absent(settings, format!("cannot fetch the document: {reason}")));
         }
-        Err(DocumentError::Unreadable(why)) => {
-            return Ok(absent(settings, format!("the fetched document is not OpenAPI: {why}")));
+        Err(DocumentError::Unreadable(reason)) => {
+            return Ok(absent(settings, format!("the fetched document is not OpenAPI: {reason}")));
         }
-        Err(DocumentError::Invalid(why)) => {
-            let what = format!("cannot read the document: {why}");
-            return Err(ApiError::new(SettingsPart::Document, what));
+        Err(DocumentError::Invalid(reason)) => {
+            let message = format!("cannot read the document: {reason}");
+            return Err(ApiError::new(SettingsPart::Document, message));
         }
     };
     let is_old = match (is_version_3_0(library.document()), &settings.document) {
@@ -128,10 +128,10 @@ pub fn read(settings: &ApiSettings) -> Result<Api, ApiError> {
         (version, _) => version?,
     };
     let base = tool_builder::base_url::resolve_base(settings, library.document())?;
-    let doors = SecuritySchemes::new(&library, &settings.security)?;
+    let schemes = SecuritySchemes::new(&library, &settings.security)?;
     let written = list_operations(&library)?;
     check_settings(settings, &written)?;
-    let maker = ToolBuilder::new(&library, settings, is_old, doors);
+    let maker = ToolBuilder::new(&library, settings, is_old, schemes);
     let (tools, operations) = maker.build_tools(&written)?;
     Ok(Api {
         name: settings.name.clone(),
@@ -194,8 +194,8 @@ impl Api {
         let service =
             Arc::new(ApiService { options: self.options.clone(), fetcher, reach, tokens });
         match &self.failure {
-            Some(why) => {
-                let (openapi, reason) = (&*self.name, &**why);
+            Some(cause) => {
+                let (openapi, reason) = (&*self.name, &**cause);
                 tracing::warn!(target: "creole", openapi, reason, "cannot fetch an OpenAPI document");
             }
             None => tracing::info!("{}: {}", self.name, self.report),

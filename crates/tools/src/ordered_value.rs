@@ -32,9 +32,9 @@ impl OrderedValue {
                     members.into_iter().find_map(|(name, value)| (name == step).then_some(value))
                 }
                 Self::Array(mut items) => {
-                    let place: usize =
-                        step.parse().ok().filter(|place: &usize| place.to_string() == step)?;
-                    (place < items.len()).then(|| items.swap_remove(place))
+                    let index: usize =
+                        step.parse().ok().filter(|index: &usize| index.to_string() == step)?;
+                    (index < items.len()).then(|| items.swap_remove(index))
                 }
                 Self::Leaf(_) => None,
             }
@@ -202,18 +202,18 @@ impl<'de> Visitor<'de> for OrderedValueVisitor {
 
 /// Removes members that a later member of the same name replaces.
 fn remove_duplicates(members: Vec<(String, OrderedValue)>) -> Vec<(String, OrderedValue)> {
-    let mut places: Vec<usize> = (0..members.len()).collect();
+    let mut indexes: Vec<usize> = (0..members.len()).collect();
     // The sort is stable, so that members of the same name keep their order.
-    places.sort_by(|one, other| members[*one].0.cmp(&members[*other].0));
+    indexes.sort_by(|one, other| members[*one].0.cmp(&members[*other].0));
     let is_repeated = |pair: &[usize]| members[pair[0]].0 == members[pair[1]].0;
     let mut gone: Vec<usize> =
-        places.windows(2).filter(|pair| is_repeated(pair)).map(|pair| pair[0]).collect();
+        indexes.windows(2).filter(|pair| is_repeated(pair)).map(|pair| pair[0]).collect();
     if gone.is_empty() {
         return members;
     }
     gone.sort_unstable();
-    let is_kept = |place: usize| gone.binary_search(&place).is_err();
-    let kept = members.into_iter().enumerate().filter(|(place, _)| is_kept(*place));
+    let is_kept = |index: usize| gone.binary_search(&index).is_err();
+    let kept = members.into_iter().enumerate().filter(|(index, _)| is_kept(*index));
     kept.map(|(_, member)| member).collect()
 }
 

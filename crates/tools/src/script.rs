@@ -113,19 +113,22 @@ impl Script {
     /// # Errors
     /// When the file is unreadable or not a valid script; with the position.
     pub fn load(file: &Path, limits: ScriptLimits) -> Result<Self, FileError> {
-        let text = read_script(file).map_err(|what| FileError::new(file, what))?;
+        let text = read_script(file).map_err(|message| FileError::new(file, message))?;
         let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
         let mut source =
             ScriptSource { file: file.to_owned(), name, text, limits, functions: Vec::new() };
         let tried = Arc::new(source.clone_for_trial());
         let found = run_on_thread(move || {
             let engine = Engine::load(&tried, Arc::default())?;
-            Ok(Function::ALL.into_iter().filter(|it| engine.has(*it)).collect::<Vec<_>>())
+            Ok(Function::ALL
+                .into_iter()
+                .filter(|function| engine.has(*function))
+                .collect::<Vec<_>>())
         });
-        source.functions = found.map_err(|thrown: Box<ScriptError>| FileError {
-            line: thrown.line,
-            column: thrown.column,
-            ..FileError::new(file, thrown.to_string())
+        source.functions = found.map_err(|error: Box<ScriptError>| FileError {
+            line: error.line,
+            column: error.column,
+            ..FileError::new(file, error.to_string())
         })?;
         if source.functions.is_empty() {
             let help = "define `function metadata(definition)`, `async function request(call, \
@@ -134,8 +137,8 @@ impl Script {
                 FileError::new(file, "the script defines none of the known functions").help(help)
             );
         }
-        let places = Arc::new(Semaphore::new(limits.max_concurrent));
-        Ok(Self { source: Arc::new(source), permits: places, batch: Arc::default() })
+        let permits = Arc::new(Semaphore::new(limits.max_concurrent));
+        Ok(Self { source: Arc::new(source), permits, batch: Arc::default() })
     }
 
     /// Its file.
@@ -155,13 +158,13 @@ impl Script {
 
     /// The message for callers about an exception. An exception that is not a deliberate refusal is a bug of the script
     /// and is logged too.
-    pub fn explain_error(&self, thrown: &ScriptError) -> String {
-        if thrown.is_deliberate() {
-            return thrown.message.clone();
+    pub fn explain_error(&self, error: &ScriptError) -> String {
+        if error.is_deliberate() {
+            return error.message.clone();
         }
-        let line = thrown.line.map(|line| format!(" in line {line}")).unwrap_or_default();
-        tracing::warn!("{}{line}: {thrown}\n{}", self.file().display(), thrown.stack.trim_end());
-        format!("the script {} failed{line}: {thrown}", self.name())
+        let line = error.line.map(|line| format!(" in line {line}")).unwrap_or_default();
+        tracing::warn!("{}{line}: {error}\n{}", self.file().display(), error.stack.trim_end());
+        format!("the script {} failed{line}: {error}", self.name())
     }
 
     /// Runs a function that does not wait and returns its result as JSON. The function runs on its own thread while the
@@ -188,8 +191,8 @@ impl Script {
     ) -> Result<ScriptCall, Box<ScriptError>> {
         static SESSIONS: AtomicU64 = AtomicU64::new(0);
         let ended = |_| ScriptError::limit_exceeded("the script engine is shutting down");
-        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(ended)?;
-        let (steps, told) = mpsc::unbounded_channel();
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(ended)?;
+        let (steps, receiver) = mpsc::unbounded_channel();
         let cancelled = Arc::new(AtomicBool::new(false));
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let messages = workers::start(StartCall {
@@ -200,7 +203,7 @@ impl Script {
             steps,
             cancelled: Arc::clone(&cancelled),
         })?;
-        Ok(ScriptCall { number, messages, steps: told, cancelled, _place: place })
+        Ok(ScriptCall { number, messages, steps: receiver, cancelled, _place: permit })
     }
 }
 

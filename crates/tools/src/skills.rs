@@ -42,32 +42,32 @@ pub(crate) fn add(mut server: Server, folder: &Path) -> Result<Server, FileError
 /// # Errors
 /// When the folder is unreadable, or exceeds the limits of one server.
 pub fn load(folder: &Path) -> Result<LoadedSkills, FileError> {
-    let FolderContents { files, skills: places, unreadable: unread } =
+    let FolderContents { files, skills: locations, unreadable: unread } =
         SkillFolder::open(folder)?.read()?;
     let (mut skills, mut problems) = (Vec::new(), Vec::new());
-    for place in &places {
-        let inside = format!("{place}/");
+    for location in &locations {
+        let inside = format!("{location}/");
         // A skill without one of its files is incomplete. The error of the file is already reported.
         if unread.iter().any(|(path, _)| path.starts_with(&inside)) {
             continue;
         }
         let own = files.range(inside.clone()..).take_while(|(path, _)| path.starts_with(&inside));
         let own = own.map(|(path, bytes)| (&path[inside.len()..], bytes.clone()));
-        match Skill::new(place, own) {
+        match Skill::new(location, own) {
             Ok(skill) => skills.push(skill),
-            Err(error) => problems.push(skill_error(folder, place, error)),
+            Err(error) => problems.push(skill_error(folder, location, error)),
         }
     }
     problems.extend(unread.into_iter().map(|(_, problem)| problem));
-    if places.is_empty() && problems.is_empty() {
+    if locations.is_empty() && problems.is_empty() {
         let problem = FileError::new(folder, "the folder contains no skill");
         problems.push(problem.help(format!("a skill is a folder with a `{MANIFEST}`")));
     }
     Ok(LoadedSkills { skills, errors: problems })
 }
 
-fn skill_error(folder: &Path, place: &str, error: SkillError) -> FileError {
-    let skill = folder.join(place);
+fn skill_error(folder: &Path, location: &str, error: SkillError) -> FileError {
+    let skill = folder.join(location);
     let file = error.file.map_or_else(|| skill.clone(), |file| skill.join(file));
     FileError { file, line: error.line, column: None, message: error.message, help: error.help }
 }

@@ -63,8 +63,8 @@ impl TextTemplate {
             .map_err(|error| self.to_template_error(&error))?;
         let rendered = template.render_captured_to(Value::from_object(values), &mut bounded);
         if bounded.is_full {
-            let what = format!("the rendered text is longer than {MAX_RENDERED_BYTES} bytes");
-            return Err(TemplateError { line: self.line, column: None, message: what, help: None });
+            let message = format!("the rendered text is longer than {MAX_RENDERED_BYTES} bytes");
+            return Err(TemplateError { line: self.line, column: None, message, help: None });
         }
         rendered.map_err(|error| self.to_template_error(&error))?;
         // Only complete UTF-8 texts were written.
@@ -88,7 +88,7 @@ impl TextTemplate {
     }
 
     fn to_template_error(&self, error: &Error) -> TemplateError {
-        let what = match (error.kind(), error.detail()) {
+        let message = match (error.kind(), error.detail()) {
             (ErrorKind::OutOfFuel, _) => format!("the text takes more than {MAX_STEPS} steps"),
             (kind, None) => kind.to_string(),
             (_, Some(detail)) => detail.to_owned(),
@@ -100,7 +100,7 @@ impl TextTemplate {
             }
             None => (self.line + error.line().unwrap_or(1) - 1, None),
         };
-        TemplateError { line, column, message: what, help: None }
+        TemplateError { line, column, message, help: None }
     }
 
     /// The line and column of a byte.
@@ -127,11 +127,11 @@ fn environment() -> Environment<'static> {
 
 /// The first position of a word inside a placeholder.
 fn find_word(source: &str, name: &str) -> Option<usize> {
-    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
     let first = source.find("{{").into_iter().chain(source.find("{%")).min()?;
-    source.match_indices(name).map(|(at, _)| at).find(|at| {
-        let (before, after) = (&source[..*at], &source[at + name.len()..]);
-        *at > first
+    source.match_indices(name).map(|(offset, _)| offset).find(|offset| {
+        let (before, after) = (&source[..*offset], &source[offset + name.len()..]);
+        *offset > first
             && !before.chars().next_back().is_some_and(is_part)
             && !after.chars().next().is_some_and(is_part)
     })
@@ -167,8 +167,8 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    fn place(wrong: &TemplateError) -> (usize, Option<usize>) {
-        (wrong.line, wrong.column)
+    fn place(error: &TemplateError) -> (usize, Option<usize>) {
+        (error.line, error.column)
     }
 
     #[test]
@@ -179,8 +179,8 @@ mod tests {
             &["who", "tone"],
         );
         let text = text.unwrap();
-        let given = values(&[("who", "<b>{{ x }}"), ("tone", "")]);
-        assert_eq!(text.render(given).unwrap(), "Hi <b>{{ x }}!\n");
+        let arguments = values(&[("who", "<b>{{ x }}"), ("tone", "")]);
+        assert_eq!(text.render(arguments).unwrap(), "Hi <b>{{ x }}!\n");
         assert_eq!(
             text.render(values(&[("who", "a"), ("tone", "kind")])).unwrap(),
             "Hi a!\nBe kind.\n"
@@ -189,11 +189,11 @@ mod tests {
 
     #[test]
     fn each_error_is_reported_with_its_position_in_the_file() {
-        let wrong = TextTemplate::new("a\n  b {{ whom }}", 7, &["who"]).unwrap_err();
-        assert_eq!(place(&wrong), (8, Some(8)));
-        assert_eq!(wrong.message, "unknown argument `whom`");
-        let wrong = TextTemplate::new("a\n{% if %}", 7, &[]).unwrap_err();
-        assert_eq!(place(&wrong), (8, Some(7)));
+        let error = TextTemplate::new("a\n  b {{ whom }}", 7, &["who"]).unwrap_err();
+        assert_eq!(place(&error), (8, Some(8)));
+        assert_eq!(error.message, "unknown argument `whom`");
+        let error = TextTemplate::new("a\n{% if %}", 7, &[]).unwrap_err();
+        assert_eq!(place(&error), (8, Some(7)));
         assert_eq!(
             TextTemplate::new("\n\n{{ a|nonsense }}", 1, &["a"])
                 .unwrap()
@@ -221,10 +221,10 @@ mod tests {
         }
         let endless =
             "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
-        let wrong = TextTemplate::new(endless, 1, &[]).unwrap().render(values(&[])).unwrap_err();
-        assert!(wrong.message.contains("steps"), "{wrong:?}");
+        let error = TextTemplate::new(endless, 1, &[]).unwrap().render(values(&[])).unwrap_err();
+        assert!(error.message.contains("steps"), "{error:?}");
         let long = "{% for a in range(9999) %}{{ 'x' * 999 }}{% endfor %}";
-        let wrong = TextTemplate::new(long, 1, &[]).unwrap().render(values(&[])).unwrap_err();
-        assert!(wrong.message.contains("longer"), "{wrong:?}");
+        let error = TextTemplate::new(long, 1, &[]).unwrap().render(values(&[])).unwrap_err();
+        assert!(error.message.contains("longer"), "{error:?}");
     }
 }

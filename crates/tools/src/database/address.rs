@@ -96,7 +96,7 @@ impl DatabaseAddress {
             let right = "write `sqlite:FILE` or `postgres://USER@HOST/DATABASE`";
             return Err(format!("the kind of database is unknown; {right}"));
         }
-        let (plain, wish) = TlsOptions::split_from(text)?;
+        let (plain, options) = TlsOptions::split_from(text)?;
         // The parser's message may contain the password.
         let parsed = plain
             .parse::<Config>()
@@ -105,7 +105,7 @@ impl DatabaseAddress {
         if let Some(password) = password {
             config.password(password);
         }
-        let privacy = wish.resolve(is_local(&config), folder)?;
+        let privacy = options.resolve(is_local(&config), folder)?;
         config.application_name("creole").connect_timeout(CONNECT_TIMEOUT).ssl_mode(privacy.mode());
         let text = Secret(text.to_owned());
         Ok(Self::Postgres(PostgresServer { config: Box::new(config), tls_mode: privacy, text }))
@@ -130,24 +130,24 @@ struct TlsOptions {
 impl TlsOptions {
     /// The address without the options, and the options.
     fn split_from(text: &str) -> Result<(String, Self), String> {
-        let Some((place, query)) = text.split_once('?') else {
+        let Some((location, query)) = text.split_once('?') else {
             return Ok((text.to_owned(), Self::default()));
         };
-        let (mut wish, mut rest) = (Self::default(), Vec::new());
+        let (mut options, mut rest) = (Self::default(), Vec::new());
         for pair in query.split('&') {
             let known = match pair.split_once('=') {
-                Some(("sslmode", value)) => Some((&mut wish.mode, value)),
-                Some(("sslrootcert", value)) => Some((&mut wish.root, value)),
+                Some(("sslmode", value)) => Some((&mut options.mode, value)),
+                Some(("sslrootcert", value)) => Some((&mut options.root, value)),
                 _ => None,
             };
             match known {
                 Some((Some(_), _)) => return Err("the address has `sslmode` twice".into()),
-                Some((place, value)) => *place = Some(percent_decode(value)),
+                Some((location, value)) => *location = Some(percent_decode(value)),
                 None => rest.push(pair),
             }
         }
         let mark = if rest.is_empty() { "" } else { "?" };
-        Ok((format!("{place}{mark}{}", rest.join("&")), wish))
+        Ok((format!("{location}{mark}{}", rest.join("&")), options))
     }
 
     /// The resulting mode. By default, connections to other machines are encrypted and the server's certificate is
@@ -182,7 +182,7 @@ fn verified_tls(file: Option<&str>, folder: &Path) -> Result<TlsMode, String> {
         .map_err(|error| format!("cannot read the file `{file}` of `sslrootcert`: {error}"))?;
     match TlsClient::with_roots(&certificates) {
         Ok(_) => Ok(TlsMode::Verified(Some(certificates))),
-        Err(why) => Err(format!("the file `{file}` of `sslrootcert` {why}")),
+        Err(reason) => Err(format!("the file `{file}` of `sslrootcert` {reason}")),
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_without_the_password() {
-        for (text, why) in [
+        for (text, reason) in [
             ("mysql://ann:hunter2000@localhost/shop", "the kind of database is unknown"),
             ("postgres://ann:hunter2000@localhost:no/shop", "invalid PostgreSQL address"),
             (
@@ -256,8 +256,8 @@ mod tests {
             ("postgres://ann:hunter2000@h/shop?sslrootcert=none.pem", "cannot read the file `"),
             ("sqlite:", "has no file"),
         ] {
-            let said = parse(text).unwrap_err();
-            assert!(said.contains(why) && !said.contains("hunter2000"), "{text}: {said}");
+            let output = parse(text).unwrap_err();
+            assert!(output.contains(reason) && !output.contains("hunter2000"), "{text}: {output}");
         }
         let server = parse("postgres://ann:hunter2000@localhost/shop");
         assert!(!format!("{server:?}").contains("hunter2000"));

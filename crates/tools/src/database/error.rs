@@ -21,13 +21,13 @@ impl DatabaseError {
     /// Converts an error of PostgreSQL.
     pub(crate) fn postgres(error: &tokio_postgres::Error) -> Self {
         match error.as_db_error() {
-            Some(told) if *told.code() == SqlState::QUERY_CANCELED => Self::TimedOut,
-            Some(told) if is_server_error(told.code()) => {
-                Self::Unavailable(told.message().to_owned())
+            Some(failure) if *failure.code() == SqlState::QUERY_CANCELED => Self::TimedOut,
+            Some(failure) if is_server_error(failure.code()) => {
+                Self::Unavailable(failure.message().to_owned())
             }
-            Some(told) => {
-                let detail = told.detail().map(|it| format!(" ({it})")).unwrap_or_default();
-                Self::QueryRejected(format!("{}{detail}", told.message()))
+            Some(failure) => {
+                let detail = failure.detail().map(|text| format!(" ({text})")).unwrap_or_default();
+                Self::QueryRejected(format!("{}{detail}", failure.message()))
             }
             None if error.is_closed() => Self::Unavailable("the connection was lost".to_owned()),
             None => Self::Unavailable(with_causes(error)),
@@ -58,29 +58,29 @@ impl DatabaseError {
     /// The message for the operator.
     pub(crate) fn into_detail(self) -> String {
         match self {
-            Self::Unavailable(why) => format!("not available: {why}"),
-            Self::QueryRejected(why) => format!("the query was refused: {why}"),
+            Self::Unavailable(reason) => format!("not available: {reason}"),
+            Self::QueryRejected(reason) => format!("the query was refused: {reason}"),
             Self::TimedOut => "the query timed out".to_owned(),
-            Self::TooLarge(most) => format!("a row has more than {most} bytes"),
+            Self::TooLarge(max) => format!("a row has more than {max} bytes"),
         }
     }
 
     /// The message for callers about the database with this name. The details are logged.
     pub(crate) fn into_tool_error(self, database: &str) -> ToolError {
         match self {
-            Self::Unavailable(why) => {
-                tracing::warn!("the database `{database}` is not available: {why}");
+            Self::Unavailable(reason) => {
+                tracing::warn!("the database `{database}` is not available: {reason}");
                 let detail = format!("the database `{database}` is not available; try again later");
                 ToolError::Fault(Box::new(Fault::new(FaultKind::BackendUnavailable, detail)))
             }
-            Self::QueryRejected(why) => {
-                ToolError::failed(format!("the database `{database}` refused the query: {why}"))
+            Self::QueryRejected(reason) => {
+                ToolError::failed(format!("the database `{database}` refused the query: {reason}"))
             }
             Self::TimedOut => ToolError::failed(format!(
                 "the query on the database `{database}` timed out and was cancelled"
             )),
-            Self::TooLarge(most) => ToolError::failed(format!(
-                "a row of the database `{database}` has more than {most} bytes; select fewer \
+            Self::TooLarge(max) => ToolError::failed(format!(
+                "a row of the database `{database}` has more than {max} bytes; select fewer \
                     columns"
             )),
         }

@@ -30,12 +30,12 @@ pub(crate) struct PostgresPool {
 impl PostgresPool {
     /// A pool for this server with at most this many connections. None is opened yet.
     pub(crate) fn new(server: &PostgresServer, connections: usize, greeting: &'static str) -> Self {
-        let places = Arc::new(Semaphore::new(connections));
-        let way = PostgresTls::new(server.tls_mode());
+        let permits = Arc::new(Semaphore::new(connections));
+        let tls = PostgresTls::new(server.tls_mode());
         Self {
             config: server.config(),
-            tls: way,
-            permits: places,
+            tls,
+            permits,
             idle: Arc::default(),
             session_setup: greeting,
         }
@@ -44,7 +44,7 @@ impl PostgresPool {
     /// Leases a connection for exclusive use. Idle connections that were lost are discarded.
     pub(crate) async fn lease(&self) -> Result<PostgresLease, DatabaseError> {
         let closed = |_| DatabaseError::Unavailable("the connection is closed".to_owned());
-        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
         let kept = {
             let mut idle = self.idle.lock();
             idle.retain(|client| !client.is_closed());
@@ -55,21 +55,21 @@ impl PostgresPool {
             Some(client) => client,
             None => self.connect().await?,
         };
-        let (idle, way) = (Arc::clone(&self.idle), self.tls.clone());
+        let (idle, tls) = (Arc::clone(&self.idle), self.tls.clone());
         Ok(PostgresLease {
             client: Some(client),
             idle,
-            tls: way,
+            tls,
             is_done: false,
             is_fresh,
-            _place: place,
+            _place: permit,
         })
     }
 
     async fn connect(&self) -> Result<Client, DatabaseError> {
         let failed = |error: tokio_postgres::Error| match DatabaseError::postgres(&error) {
             // An error before the first query concerns the login.
-            DatabaseError::QueryRejected(why) => DatabaseError::Unavailable(why),
+            DatabaseError::QueryRejected(reason) => DatabaseError::Unavailable(reason),
             other => other,
         };
         let (client, connection) = self.config.connect(self.tls.clone()).await.map_err(failed)?;
@@ -112,8 +112,8 @@ impl Drop for PostgresLease {
         if self.is_done && !client.is_closed() {
             self.idle.lock().push(client);
         } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (query, way) = (client.cancel_token(), self.tls.clone());
-            runtime.spawn(async move { drop(query.cancel_query(way).await) });
+            let (query, tls) = (client.cancel_token(), self.tls.clone());
+            runtime.spawn(async move { drop(query.cancel_query(tls).await) });
         }
     }
 }
@@ -134,17 +134,17 @@ pub(super) async fn rows(
     pool: &PostgresPool,
     sql: &str,
     values: &[Value],
-    room: ResultLimits,
+    limits: ResultLimits,
 ) -> Result<Rows, DatabaseError> {
     if values.iter().any(contains_nul) {
-        let why = "PostgreSQL does not support the character U+0000 in text";
-        return Err(DatabaseError::QueryRejected(why.to_owned()));
+        let reason = "PostgreSQL does not support the character U+0000 in text";
+        return Err(DatabaseError::QueryRejected(reason.to_owned()));
     }
     let lease = pool.lease().await?;
     let is_fresh = lease.is_fresh;
-    match read(lease, sql, values, room).await {
+    match read(lease, sql, values, limits).await {
         Err(DatabaseError::Unavailable(_)) if !is_fresh => {
-            read(pool.lease().await?, sql, values, room).await
+            read(pool.lease().await?, sql, values, limits).await
         }
         rows => rows,
     }
@@ -154,24 +154,25 @@ async fn read(
     lease: PostgresLease,
     sql: &str,
     values: &[Value],
-    room: ResultLimits,
+    limits: ResultLimits,
 ) -> Result<Rows, DatabaseError> {
-    let time = room.timeout.as_millis();
+    let time = limits.timeout.as_millis();
     let begin = format!("BEGIN TRANSACTION READ ONLY; SET LOCAL statement_timeout = {time}");
     let failed = |error| DatabaseError::postgres(&error);
     let work = async {
         lease.batch_execute(&begin).await.map_err(failed)?;
-        let found = fetch_row_texts(&lease, sql, values, room).await;
+        let found = fetch_row_texts(&lease, sql, values, limits).await;
         lease.batch_execute("ROLLBACK").await.map_err(failed)?;
         found
     };
     // The server enforces the timeout itself. This one is for a server that does not respond any more.
-    let found =
-        tokio::time::timeout(room.timeout * 2, work).await.map_err(|_| DatabaseError::TimedOut)?;
+    let found = tokio::time::timeout(limits.timeout * 2, work)
+        .await
+        .map_err(|_| DatabaseError::TimedOut)?;
     if !matches!(found, Err(DatabaseError::Unavailable(_))) {
         lease.release();
     }
-    take_fitting(found?, room)
+    take_fitting(found?, limits)
 }
 
 /// Fetches each row as JSON text, or null once the size limit is reached. The server counts the size, so that nothing
@@ -180,10 +181,10 @@ async fn fetch_row_texts(
     client: &Client,
     sql: &str,
     values: &[Value],
-    room: ResultLimits,
+    limits: ResultLimits,
 ) -> Result<Vec<Option<String>>, DatabaseError> {
     let failed = |error| DatabaseError::postgres(&error);
-    let (rows, bytes) = (room.max_rows + 1, room.max_bytes);
+    let (rows, bytes) = (limits.max_rows + 1, limits.max_bytes);
     // Inside another query it must be a single reading statement.
     let whole = format!(
         "SELECT CASE WHEN size <= {bytes} THEN line END FROM (
@@ -199,17 +200,19 @@ async fn fetch_row_texts(
         ));
     }
     let given: Vec<TextParameter<'_>> = values.iter().map(TextParameter).collect();
-    let given: Vec<&(dyn ToSql + Sync)> = given.iter().map(|it| it as _).collect();
+    let given: Vec<&(dyn ToSql + Sync)> =
+        given.iter().map(|text_parameter| text_parameter as _).collect();
     let found = client.query(&statement, &given).await.map_err(failed)?;
     found.iter().map(|row| row.try_get(0).map_err(failed)).collect()
 }
 
-fn take_fitting(texts: Vec<Option<String>>, room: ResultLimits) -> Result<Rows, DatabaseError> {
+fn take_fitting(texts: Vec<Option<String>>, limits: ResultLimits) -> Result<Rows, DatabaseError> {
     let count = texts.len();
     if let Some(None) = texts.first() {
-        return Err(DatabaseError::TooLarge(room.max_bytes));
+        return Err(DatabaseError::TooLarge(limits.max_bytes));
     }
-    let rows: Vec<String> = texts.into_iter().map_while(|text| text).take(room.max_rows).collect();
+    let rows: Vec<String> =
+        texts.into_iter().map_while(|text| text).take(limits.max_rows).collect();
     Ok(Rows { has_more: rows.len() < count, rows })
 }
 

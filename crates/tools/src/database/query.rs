@@ -17,18 +17,18 @@ impl Query {
     /// # Errors
     /// When a placeholder is in a position where it cannot be a parameter; describes the correction.
     pub fn new(template: Template) -> Result<Self, String> {
-        let mut place = SqlContext::Code;
+        let mut context = SqlContext::Code;
         let mut names: Vec<String> = Vec::new();
         for part in template.parts() {
             match part {
-                TemplatePart::Text(text) => place = place.advance(text),
-                TemplatePart::Argument(name) if place == SqlContext::Code => {
+                TemplatePart::Text(text) => context = context.advance(text),
+                TemplatePart::Argument(name) if context == SqlContext::Code => {
                     if !names.contains(name) {
                         names.push(name.clone());
                     }
                 }
                 TemplatePart::Argument(name) => {
-                    return Err(match place {
+                    return Err(match context {
                         SqlContext::Quotes(_) => format!(
                             "`{{{name}}}` is in quotes, where it is not a parameter; write it \
                                 outside of quotes, as in `'%' || {{{name}}} || '%'`"
@@ -38,7 +38,7 @@ impl Query {
                 }
             }
         }
-        match place {
+        match context {
             SqlContext::Quotes(_) => Err("a quote is not closed".to_owned()),
             _ => Ok(Self { template, names }),
         }
@@ -56,7 +56,7 @@ impl Query {
             DatabaseAddress::Postgres(_) => '$',
         };
         let number =
-            |name: &str| self.names.iter().position(|it| it == name).unwrap_or_default() + 1;
+            |name: &str| self.names.iter().position(|text| text == name).unwrap_or_default() + 1;
         let filled = self.template.fill(|name| Some(format!("{sign}{}", number(name))));
         let filled = filled.unwrap_or_default();
         filled.trim_end().trim_end_matches(';').to_owned()
@@ -75,24 +75,24 @@ enum SqlContext {
 impl SqlContext {
     /// The context after a text that begins in this one.
     fn advance(self, text: &str) -> Self {
-        let mut place = self;
+        let mut context = self;
         let mut letters = text.chars().peekable();
-        while let Some(letter) = letters.next() {
+        while let Some(character) = letters.next() {
             let next = letters.peek().copied();
-            place = match (place, letter, next) {
-                (Self::Code, '\'' | '"' | '`', _) => Self::Quotes(letter),
+            context = match (context, character, next) {
+                (Self::Code, '\'' | '"' | '`', _) => Self::Quotes(character),
                 (Self::Code, '-', Some('-')) => Self::Line,
                 (Self::Code, '/', Some('*')) => Self::Comment,
-                (Self::Quotes(quote), _, _) if quote == letter => Self::Code,
+                (Self::Quotes(quote), _, _) if quote == character => Self::Code,
                 (Self::Line, '\n', _) => Self::Code,
                 (Self::Comment, '*', Some('/')) => {
                     letters.next();
                     Self::Code
                 }
-                (place, _, _) => place,
+                (context, _, _) => context,
             };
         }
-        place
+        context
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_placeholder_that_would_be_no_parameter_is_refused() {
-        for (text, why) in [
+        for (text, reason) in [
             ("SELECT '%{a}%'", "in quotes"),
             ("SELECT \"{a}\"", "in quotes"),
             ("SELECT 'it''s {a}'", "in quotes"),
@@ -127,8 +127,8 @@ mod tests {
             ("SELECT /* {a} */ 1", "in a comment"),
             ("SELECT 'open", "not closed"),
         ] {
-            let said = query(text).unwrap_err();
-            assert!(said.contains(why), "{text}: {said}");
+            let output = query(text).unwrap_err();
+            assert!(output.contains(reason), "{text}: {output}");
         }
         for text in
             ["SELECT 'it''s', {a}", "SELECT 1 -- x\n, {a}", "SELECT 1 /* ' */ + {a}", "SELECT -{a}"]

@@ -43,27 +43,27 @@ impl Drop for InterruptOnDrop {
 
 impl SqlitePool {
     pub(super) fn new(file: &Path, connections: usize) -> Self {
-        let places = Arc::new(Semaphore::new(connections));
-        Self { file: file.to_owned(), permits: places, idle: Arc::default() }
+        let permits = Arc::new(Semaphore::new(connections));
+        Self { file: file.to_owned(), permits, idle: Arc::default() }
     }
 
     pub(super) async fn rows(
         &self,
         sql: String,
         values: Vec<Value>,
-        room: ResultLimits,
+        limits: ResultLimits,
     ) -> Result<Rows, DatabaseError> {
         let closed = |_| DatabaseError::Unavailable("the connection is closed".to_owned());
-        let place = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(closed)?;
         let (file, idle) = (self.file.clone(), Arc::clone(&self.idle));
         let stop = InterruptOnDrop(Arc::default());
         let stopped = Arc::clone(&stop.0);
         let work = tokio::task::spawn_blocking(move || {
             // The permit is released with the connection, even if the call was cancelled.
-            let _place = place;
+            let _permit = permit;
             let kept = idle.lock().pop();
             let mut connection = kept.map_or_else(|| open(&file), Ok)?;
-            let rows = read(&mut connection, &sql, &values, room, stopped);
+            let rows = read(&mut connection, &sql, &values, limits, stopped);
             if !matches!(rows, Err(DatabaseError::Unavailable(_))) {
                 idle.lock().push(connection);
             }
@@ -85,8 +85,8 @@ pub(super) fn check(file: &Path, sql: &str) -> Result<(), DatabaseError> {
 }
 
 /// Wraps the query in another one, inside which it must be a single reading statement.
-fn wrap_in_select(sql: &str, most: usize) -> String {
-    format!("SELECT * FROM (\n{sql}\n) AS query LIMIT {most}")
+fn wrap_in_select(sql: &str, max: usize) -> String {
+    format!("SELECT * FROM (\n{sql}\n) AS query LIMIT {max}")
 }
 
 /// Opens a file read-only, with every restriction that SQLite offers.
@@ -129,14 +129,14 @@ fn read(
     connection: &mut Connection,
     sql: &str,
     values: &[Value],
-    room: ResultLimits,
+    limits: ResultLimits,
     stopped: Arc<AtomicBool>,
 ) -> Result<Rows, DatabaseError> {
     let failed = |error: rusqlite::Error| DatabaseError::sqlite(&error);
-    let end = Instant::now() + room.timeout;
+    let end = Instant::now() + limits.timeout;
     let over = move || stopped.load(Ordering::Relaxed) || Instant::now() >= end;
     connection.progress_handler(PROGRESS_STEPS, Some(over)).map_err(failed)?;
-    let rows = collect(connection, sql, values, room);
+    let rows = collect(connection, sql, values, limits);
     connection.progress_handler(0, None::<fn() -> bool>).map_err(failed)?;
     rows
 }
@@ -145,25 +145,25 @@ fn collect(
     connection: &Connection,
     sql: &str,
     values: &[Value],
-    room: ResultLimits,
+    limits: ResultLimits,
 ) -> Result<Rows, DatabaseError> {
     let failed = |error: rusqlite::Error| DatabaseError::sqlite(&error);
     let mut statement =
-        connection.prepare_cached(&wrap_in_select(sql, room.max_rows + 1)).map_err(failed)?;
+        connection.prepare_cached(&wrap_in_select(sql, limits.max_rows + 1)).map_err(failed)?;
     let names: Vec<String> = statement.column_names().map(quote_json).collect();
     let mut found =
         statement.query(params_from_iter(values.iter().map(bind_value))).map_err(failed)?;
     let (mut rows, mut bytes) = (Rows::default(), 0);
     while let Some(row) = found.next().map_err(failed)? {
-        if rows.rows.len() == room.max_rows {
+        if rows.rows.len() == limits.max_rows {
             rows.has_more = true;
             break;
         }
-        let text = row_to_json(row, &names, room.max_bytes).map_err(failed)?;
+        let text = row_to_json(row, &names, limits.max_bytes).map_err(failed)?;
         bytes += text.len();
-        if bytes > room.max_bytes {
+        if bytes > limits.max_bytes {
             if rows.rows.is_empty() {
-                return Err(DatabaseError::TooLarge(room.max_bytes));
+                return Err(DatabaseError::TooLarge(limits.max_bytes));
             }
             rows.has_more = true;
             break;
@@ -192,10 +192,10 @@ fn bind_value(value: &Value) -> Bound {
 }
 
 /// A row as JSON. A row that is too long is truncated.
-fn row_to_json(row: &Row<'_>, names: &[String], most: usize) -> rusqlite::Result<String> {
+fn row_to_json(row: &Row<'_>, names: &[String], max: usize) -> rusqlite::Result<String> {
     let mut text = String::from("{");
     for (index, name) in names.iter().enumerate() {
-        if text.len() > most {
+        if text.len() > max {
             break;
         }
         if index > 0 {

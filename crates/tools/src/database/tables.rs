@@ -52,9 +52,8 @@ impl Database {
         };
         let skipped = (page.saturating_sub(1) as usize).saturating_mul(limits.max_rows);
         // A page that exceeds the limits would lose rows, so it fails instead.
-        let most = limits.max_rows + 1;
-        let sql =
-            format!("SELECT * FROM {}{order} LIMIT {most} OFFSET {skipped}", identifier(name));
+        let max = limits.max_rows + 1;
+        let sql = format!("SELECT * FROM {}{order} LIMIT {max} OFFSET {skipped}", identifier(name));
         let room = ResultLimits {
             max_rows: limits.max_rows,
             max_bytes: PAGE_BYTES,
@@ -62,9 +61,9 @@ impl Database {
         };
         let rows = self.rows(sql, Vec::new(), room).await?;
         if rows.has_more && rows.rows.len() < limits.max_rows {
-            let why =
+            let reason =
                 format!("a page of the table has more than {PAGE_BYTES} bytes; lower `max_rows`");
-            return Err(DatabaseError::QueryRejected(why));
+            return Err(DatabaseError::QueryRejected(reason));
         }
         Ok(Some(TablePage { columns: columns.to_json_array(), rows }))
     }
@@ -82,12 +81,12 @@ impl Database {
                  WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
             }
         };
-        let asked = match self.address() {
+        let request = match self.address() {
             DatabaseAddress::Sqlite(_) => json!(name),
             DatabaseAddress::Postgres(_) => json!(identifier(name)),
         };
-        let room = ResultLimits { max_rows: MAX_COLUMNS, max_bytes: PAGE_BYTES, timeout: time };
-        let mut columns = self.rows(sql.to_owned(), vec![asked], room).await?;
+        let limits = ResultLimits { max_rows: MAX_COLUMNS, max_bytes: PAGE_BYTES, timeout: time };
+        let mut columns = self.rows(sql.to_owned(), vec![request], limits).await?;
         columns.rows.iter_mut().for_each(|column| *column = with_boolean_flags(column));
         Ok(columns)
     }

@@ -20,8 +20,14 @@ pub struct FileError {
 }
 
 impl FileError {
-    pub(crate) fn new(file: &Path, what: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line: None, column: None, message: what.into(), help: None }
+    pub(crate) fn new(file: &Path, message: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: None,
+            column: None,
+            message: message.into(),
+            help: None,
+        }
     }
 
     #[must_use]
@@ -34,8 +40,8 @@ impl FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:", self.file.display())?;
-        for place in [self.line, self.column].into_iter().flatten() {
-            write!(formatter, "{place}:")?;
+        for index in [self.line, self.column].into_iter().flatten() {
+            write!(formatter, "{index}:")?;
         }
         write!(formatter, " {}", self.message)?;
         match &self.help {

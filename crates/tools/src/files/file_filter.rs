@@ -21,19 +21,20 @@ impl FileFilter {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         (folder.is_empty() || self.descends_into(folder))
             && self.matches_include(path)
-            && (self.include.is_empty() || self.include.iter().any(|it| it.matches(path)))
+            && (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(path)))
     }
 
     /// Whether a folder is scanned: neither it nor a folder above it is excluded.
     pub(crate) fn descends_into(&self, path: &str) -> bool {
-        let slashes = path.match_indices('/').map(|(at, _)| at);
+        let slashes = path.match_indices('/').map(|(offset, _)| offset);
         let mut ways = slashes.chain([path.len()]).map(|end| &path[..end]);
         path.matches('/').count() < self.max_depth && ways.all(|way| self.matches_include(way))
     }
 
     fn matches_include(&self, path: &str) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
-        (self.hidden || !name.starts_with('.')) && !self.exclude.iter().any(|it| it.matches(path))
+        (self.hidden || !name.starts_with('.'))
+            && !self.exclude.iter().any(|pattern| pattern.matches(path))
     }
 }
 

@@ -74,7 +74,7 @@ impl Pattern {
                     &part,
                     &name,
                     |sign| *sign == '*',
-                    |sign, letter| *sign == '?' || sign == letter,
+                    |sign, character| *sign == '?' || sign == character,
                 )
             },
         )
@@ -89,25 +89,25 @@ pub(crate) fn is_match<T>(
     is_any: impl Fn(&T) -> bool,
     is_one: impl Fn(&T, &T) -> bool,
 ) -> bool {
-    let (mut at, mut item) = (0, 0);
+    let (mut offset, mut item) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while item < items.len() {
-        match pattern.get(at) {
+        match pattern.get(offset) {
             Some(sign) if is_any(sign) => {
-                retry = Some((at, item));
-                at += 1;
+                retry = Some((offset, item));
+                offset += 1;
             }
-            Some(sign) if is_one(sign, &items[item]) => (at, item) = (at + 1, item + 1),
+            Some(sign) if is_one(sign, &items[item]) => (offset, item) = (offset + 1, item + 1),
             _ => match &mut retry {
                 Some((any, taken)) => {
                     *taken += 1;
-                    (at, item) = (*any + 1, *taken);
+                    (offset, item) = (*any + 1, *taken);
                 }
                 None => return false,
             },
         }
     }
-    pattern[at..].iter().all(is_any)
+    pattern[offset..].iter().all(is_any)
 }
 
 #[cfg(test)]
@@ -147,8 +147,8 @@ mod tests {
 
     #[test]
     fn unsupported_pattern_syntax_is_refused() {
-        for wrong in ["", "a/../b", "..", "a//b", "{a,b}", "[ab]", "!a", "a\\b", "a**", "a\nb"] {
-            assert!(Pattern::new(wrong).is_err(), "{wrong}");
+        for invalid in ["", "a/../b", "..", "a//b", "{a,b}", "[ab]", "!a", "a\\b", "a**", "a\nb"] {
+            assert!(Pattern::new(invalid).is_err(), "{invalid}");
         }
         assert!(Pattern::new(&"a".repeat(MAX_PATTERN_BYTES + 1)).is_err());
     }

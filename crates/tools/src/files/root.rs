@@ -92,7 +92,7 @@ impl RootDirectory {
     }
 
     /// Reads a file of at most `most` bytes.
-    pub(crate) fn read(&self, path: &str, most: u64) -> Result<Vec<u8>, ReadError> {
+    pub(crate) fn read(&self, path: &str, max: u64) -> Result<Vec<u8>, ReadError> {
         if path.is_empty() || path_parts(path).is_none() {
             return Err(ReadError::NotFound);
         }
@@ -100,7 +100,7 @@ impl RootDirectory {
         let OpenDirectory { folder, .. } = self.open_directory(folder).map_err(to_read_error)?;
         let check = |stat: &Stat| match stat.st_nlink > 1 && !self.hard_links {
             true => Err(ReadError::NotFound),
-            false => check(stat, most),
+            false => check(stat, max),
         };
         let stat = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(to_read_error)?;
         check(&stat)?;
@@ -110,22 +110,22 @@ impl RootDirectory {
         let mut bytes = Vec::new();
         // The file may grow while it is read.
         File::from(file)
-            .take(most.saturating_add(1))
+            .take(max.saturating_add(1))
             .read_to_end(&mut bytes)
             .map_err(to_read_error)?;
-        if bytes.len() as u64 > most { Err(ReadError::TooLarge) } else { Ok(bytes) }
+        if bytes.len() as u64 > max { Err(ReadError::TooLarge) } else { Ok(bytes) }
     }
 }
 
 impl OpenDirectory {
     /// The sorted names in the folder, at most `most`. Names that are not UTF-8 are omitted.
-    pub(crate) fn names(&self, most: usize) -> io::Result<Vec<String>> {
+    pub(crate) fn names(&self, max: usize) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.folder)? {
             let entry = entry?;
             let name = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | ".."));
             names.extend(name.map(str::to_owned));
-            if names.len() >= most {
+            if names.len() >= max {
                 break;
             }
         }
@@ -160,11 +160,11 @@ pub(crate) fn path_parts(path: &str) -> Option<impl Iterator<Item = &str>> {
     is_path.then(|| path.split('/').filter(|part| !part.is_empty()))
 }
 
-fn check(stat: &Stat, most: u64) -> Result<(), ReadError> {
+fn check(stat: &Stat, max: u64) -> Result<(), ReadError> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(ReadError::NotFound);
     }
-    match u64::try_from(stat.st_size).unwrap_or_default() > most {
+    match u64::try_from(stat.st_size).unwrap_or_default() > max {
         true => Err(ReadError::TooLarge),
         false => Ok(()),
     }

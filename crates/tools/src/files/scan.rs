@@ -34,7 +34,7 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
 pub(crate) fn scan(
     root: &RootDirectory,
     rules: &FileFilter,
-    most_files: usize,
+    max_files: usize,
 ) -> io::Result<ScanResult> {
     let mut found = ScanResult::default();
     let (mut names_left, mut waiting) = (MAX_NAMES, VecDeque::from([String::new()]));
@@ -55,8 +55,8 @@ pub(crate) fn scan(
             }
             match folder.entry(&name) {
                 DirectoryEntry::File(facts) if rules.includes_file(&inner) => {
-                    if found.files.len() == most_files {
-                        found.truncation = Some(format!("more than {most_files} files"));
+                    if found.files.len() == max_files {
+                        found.truncation = Some(format!("more than {max_files} files"));
                         return Ok(found);
                     }
                     found.files.insert(inner, facts);

@@ -29,17 +29,17 @@ impl SharedWatcher {
     /// Subscribes a listener to the shared watcher.
     pub(super) fn subscribe(listener: &Arc<WatchState>) -> Result<Arc<Self>, String> {
         let mut slot = SHARED_WATCHER.lock();
-        let hub = match slot.upgrade() {
-            Some(hub) => hub,
+        let watcher = match slot.upgrade() {
+            Some(watcher) => watcher,
             None => Self::open()?,
         };
-        *slot = Arc::downgrade(&hub);
+        *slot = Arc::downgrade(&watcher);
         drop(slot);
-        let mut listeners = hub.listeners.lock();
+        let mut listeners = watcher.listeners.lock();
         listeners.retain(|other| other.strong_count() > 0);
         listeners.push(Arc::downgrade(listener));
         drop(listeners);
-        Ok(hub)
+        Ok(watcher)
     }
 
     fn open() -> Result<Arc<Self>, String> {

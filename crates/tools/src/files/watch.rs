@@ -38,7 +38,7 @@ pub(crate) trait WatchTarget: Send + 'static {
     fn folders(&self) -> Vec<PathBuf>;
 
     /// Handles a change. These files were written.
-    fn on_change(&mut self, written: &BTreeSet<PathBuf>);
+    fn on_change(&mut self, changed: &BTreeSet<PathBuf>);
 }
 
 /// Watches until it is dropped.
@@ -71,9 +71,9 @@ impl FolderWatch {
             pending: Mutex::default(),
             wakeup: Condvar::new(),
         });
-        let hub = SharedWatcher::subscribe(&shared)?;
+        let watcher = SharedWatcher::subscribe(&shared)?;
         let inner = Arc::clone(&shared);
-        let run = move || inner.run(&mut watched, &hub);
+        let run = move || inner.run(&mut watched, &watcher);
         let thread = thread::Builder::new().name("creole-watch".to_owned()).spawn(run);
         thread.map_err(|error| error.to_string())?;
         Ok(Self { shared })
@@ -122,22 +122,24 @@ impl WatchState {
     }
 
     /// Reports changes until the watch ends.
-    fn run(&self, watched: &mut impl WatchTarget, hub: &SharedWatcher) {
+    fn run(&self, watched: &mut impl WatchTarget, watcher: &SharedWatcher) {
         let mut known = BTreeMap::new();
         loop {
             // Changes in a folder before it was watched were missed.
-            if update_watches(watched, hub, &mut known) {
+            if update_watches(watched, watcher, &mut known) {
                 self.pending.lock().changed = true;
             }
-            let Some(written) = self.wait_until_settled() else { break };
-            watched.on_change(&written);
+            let Some(changed) = self.wait_until_settled() else { break };
+            watched.on_change(&changed);
         }
-        known.keys().for_each(|folder| hub.unwatch(folder));
+        known.keys().for_each(|folder| watcher.unwatch(folder));
     }
 
     /// Waits until changes have settled; `None` at the end.
     fn wait_until_settled(&self) -> Option<BTreeSet<PathBuf>> {
-        let waiting = self.wakeup.wait_while(self.pending.lock(), |it| !it.changed && !it.ended);
+        let waiting = self.wakeup.wait_while(self.pending.lock(), |pending_changes| {
+            !pending_changes.changed && !pending_changes.ended
+        });
         let mut pending = waiting.unwrap_or_else(PoisonError::into_inner);
         let since = Instant::now();
         while !pending.ended && since.elapsed() < MAX_DELAY {
@@ -159,7 +161,7 @@ impl WatchState {
 /// Updates the set of watched folders. Returns whether a folder was added.
 fn update_watches(
     watched: &impl WatchTarget,
-    hub: &SharedWatcher,
+    watcher: &SharedWatcher,
     known: &mut BTreeMap<PathBuf, u64>,
 ) -> bool {
     let folders = watched.folders();
@@ -176,7 +178,7 @@ fn update_watches(
     known.retain(|folder, number| {
         let stays = wanted.get(folder) == Some(number);
         if !stays {
-            hub.unwatch(folder);
+            watcher.unwatch(folder);
         }
         stays
     });
@@ -185,7 +187,7 @@ fn update_watches(
         if known.contains_key(&folder) {
             continue;
         }
-        match hub.watch(&folder) {
+        match watcher.watch(&folder) {
             Ok(()) => {
                 known.insert(folder, number);
                 came = true;
@@ -225,48 +227,48 @@ mod tests {
             vec![self.top.clone()]
         }
 
-        fn on_change(&mut self, written: &BTreeSet<PathBuf>) {
+        fn on_change(&mut self, changed: &BTreeSet<PathBuf>) {
             // A dropped receiver needs no report.
-            _ = self.tells.send(written.iter().cloned().collect());
+            _ = self.tells.send(changed.iter().cloned().collect());
         }
     }
 
     fn watched(top: &std::path::Path) -> (FolderWatch, Receiver<Vec<PathBuf>>) {
-        let (tells, told) = channel();
-        let watch = FolderWatch::start(Teller { top: top.to_owned(), tells }).unwrap();
+        let (sender, changes) = channel();
+        let watch = FolderWatch::start(Teller { top: top.to_owned(), tells: sender }).unwrap();
         // The first report, after the folder is watched.
-        assert!(told.recv().unwrap().is_empty());
-        (watch, told)
+        assert!(changes.recv().unwrap().is_empty());
+        (watch, changes)
     }
 
     #[test]
     fn two_watchers_share_a_folder_and_one_may_stop() {
         let folder = tempfile::tempdir().unwrap();
-        let ((first, first_told), (second, second_told)) =
+        let ((first, first_changes), (second, second_changes)) =
             (watched(folder.path()), watched(folder.path()));
         let file = folder.path().join("a");
         fs::write(&file, "1").unwrap();
-        for told in [&first_told, &second_told] {
-            while !told.recv().unwrap().contains(&file) {}
+        for changes in [&first_changes, &second_changes] {
+            while !changes.recv().unwrap().contains(&file) {}
         }
         drop(first);
         // The thread ends and closes its end of the channel.
-        while first_told.recv().is_ok() {}
+        while first_changes.recv().is_ok() {}
         fs::write(folder.path().join("b"), "2").unwrap();
-        while !second_told.recv().unwrap().contains(&folder.path().join("b")) {}
+        while !second_changes.recv().unwrap().contains(&folder.path().join("b")) {}
         drop(second);
-        while second_told.recv().is_ok() {}
+        while second_changes.recv().is_ok() {}
     }
 
     #[test]
     fn changes_outside_of_the_folder_are_ignored() {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let ((_watch, told), (_other, other_told)) =
+        let ((_watch, changes), (_other, other_changes)) =
             (watched(folder.path()), watched(other.path()));
         fs::write(other.path().join("x"), "").unwrap();
-        while !other_told.recv().unwrap().contains(&other.path().join("x")) {}
+        while !other_changes.recv().unwrap().contains(&other.path().join("x")) {}
         fs::write(folder.path().join("a"), "").unwrap();
-        let all: Vec<PathBuf> = told.recv().unwrap();
+        let all: Vec<PathBuf> = changes.recv().unwrap();
         assert!(all.iter().all(|path| path.starts_with(folder.path())), "{all:?}");
     }
 }

@@ -78,8 +78,9 @@ impl DocumentSet {
         let document = parse_document(name, &text)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut library = Self::from_value(name, document);
-        let left = MAX_BYTES.saturating_sub(text.len() as u64);
-        library.load_references(&RootDirectory::new(folder.unwrap_or(Path::new("."))), left)?;
+        let remaining = MAX_BYTES.saturating_sub(text.len() as u64);
+        library
+            .load_references(&RootDirectory::new(folder.unwrap_or(Path::new("."))), remaining)?;
         Ok(library)
     }
 
@@ -102,21 +103,21 @@ impl DocumentSet {
 
     /// Reads the referenced files, recursively. An unreadable file is an error only where it is needed, because
     /// examples may contain invalid references.
-    fn load_references(&mut self, root: &RootDirectory, mut left: u64) -> Result<(), String> {
+    fn load_references(&mut self, root: &RootDirectory, mut remaining: u64) -> Result<(), String> {
         let mut next = 0;
         while let Some((name, value)) = self.files.get(next) {
-            let mut wanted = Vec::new();
-            collect_references(name, value, &mut wanted);
-            for path in wanted {
+            let mut expected = Vec::new();
+            collect_references(name, value, &mut expected);
+            for path in expected {
                 if self.index.contains_key(&path) {
                     continue;
                 }
-                let Ok(bytes) = root.read(&path, left) else { continue };
-                left = left.saturating_sub(bytes.len() as u64);
+                let Ok(bytes) = root.read(&path, remaining) else { continue };
+                remaining = remaining.saturating_sub(bytes.len() as u64);
                 let text =
                     String::from_utf8(bytes).map_err(|_| format!("`{path}` is not UTF-8"))?;
-                let value =
-                    parse_document(&path, &text).map_err(|wrong| format!("`{path}`: {wrong}"))?;
+                let value = parse_document(&path, &text)
+                    .map_err(|problem| format!("`{path}`: {problem}"))?;
                 if self.files.len() > MAX_FILES {
                     return Err(format!("the document refers to more than {MAX_FILES} files"));
                 }
@@ -150,7 +151,7 @@ impl DocumentSet {
         let file = match path.is_empty() {
             true => Some(file),
             false => resolve_relative(&self.files[file].0, path)
-                .and_then(|it| self.index.get(&it).copied()),
+                .and_then(|text| self.index.get(&text).copied()),
         };
         let pointer = percent_decode(pointer);
         match file {
@@ -201,23 +202,23 @@ pub(super) fn parse_document(name: &str, text: &str) -> Result<Value, String> {
             true => Err(format!("it is not JSON: {error}")),
             false => yaml::read(text).map_err(|_| format!("it is not JSON: {error}")),
         }),
-        false => yaml::read(text).map_err(|wrong| format!("it is not YAML: {wrong}")),
+        false => yaml::read(text).map_err(|problem| format!("it is not YAML: {problem}")),
     }
 }
 
 /// Collects the files that a value refers to, relative to the folder.
-fn collect_references(name: &str, value: &Value, wanted: &mut Vec<String>) {
+fn collect_references(name: &str, value: &Value, expected: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             if let Some(Value::String(reference)) = members.get("$ref")
                 && let Some(path) = reference.split('#').next().filter(|path| !path.is_empty())
             {
-                wanted.extend(resolve_relative(name, path));
+                expected.extend(resolve_relative(name, path));
             }
-            members.values().for_each(|value| collect_references(name, value, wanted));
+            members.values().for_each(|value| collect_references(name, value, expected));
         }
         Value::Array(items) => {
-            items.iter().for_each(|value| collect_references(name, value, wanted))
+            items.iter().for_each(|value| collect_references(name, value, expected))
         }
         _ => {}
     }
@@ -245,14 +246,14 @@ fn resolve_relative(file: &str, path: &str) -> Option<String> {
 
 /// A text of at most `most` bytes, without deceptive characters: control characters, zero-width characters and
 /// characters that change the writing direction.
-pub(super) fn clean_text(text: &str, most: usize) -> String {
-    let mut cleaned: String = text.chars().filter(|letter| is_shown(*letter)).collect();
+pub(super) fn clean_text(text: &str, max: usize) -> String {
+    let mut cleaned: String = text.chars().filter(|character| is_shown(*character)).collect();
     cleaned = cleaned.trim().to_owned();
-    if cleaned.len() <= most {
+    if cleaned.len() <= max {
         return cleaned;
     }
-    let room = cleaned.floor_char_boundary(most.saturating_sub('…'.len_utf8()));
-    cleaned.truncate(room);
+    let available = cleaned.floor_char_boundary(max.saturating_sub('…'.len_utf8()));
+    cleaned.truncate(available);
     cleaned.truncate(cleaned.trim_end().len());
     if !cleaned.is_empty() {
         cleaned.push('…');
@@ -260,11 +261,11 @@ pub(super) fn clean_text(text: &str, most: usize) -> String {
     cleaned
 }
 
-fn is_shown(letter: char) -> bool {
-    let deceives = matches!(letter,
+fn is_shown(character: char) -> bool {
+    let deceives = matches!(character,
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-    letter == '\n' || !(letter.is_control() || deceives)
+    character == '\n' || !(character.is_control() || deceives)
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ struct OperationArgument<'a> {
 pub(super) fn build_operation<'a>(
     library: &'a DocumentSet,
     schemas: &mut SchemaInliner<'a>,
-    doors: &SecuritySchemes,
+    schemes: &SecuritySchemes,
     written: &OperationSource<'a>,
     has_auth: bool,
 ) -> Result<BuiltOperation, String> {
@@ -61,7 +61,7 @@ pub(super) fn build_operation<'a>(
     let in_path: Vec<&str> =
         path.iter().filter_map(|piece| piece.as_ref().err().copied()).collect();
     let mut parameters = read_parameters(library, written.item, written.node, &in_path)?;
-    parameters.retain(|it| !doors.has(it.location.name(), &it.name));
+    parameters.retain(|it| !schemes.has(it.location.name(), &it.name));
     // A reading request has no body, even if the document describes one.
     let body = match written.verb {
         RequestMethod::Get => None,
@@ -69,7 +69,7 @@ pub(super) fn build_operation<'a>(
     };
     let mut notes = body.as_ref().map(|body| body.notes.clone()).unwrap_or_default();
     let security = written.node.get("security").or_else(|| library.document().get("security"));
-    let credentials = doors.credentials_for(security).unwrap_or_else(|missing| {
+    let credentials = schemes.credentials_for(security).unwrap_or_else(|missing| {
         if !has_auth {
             notes.push(format!("no secret is configured for `{}`", missing.join("` and `")));
         }

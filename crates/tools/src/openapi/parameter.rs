@@ -131,21 +131,22 @@ fn read_parameter<'a>(
     library: &'a DocumentSet,
     written: Node<'a>,
 ) -> Result<Option<Parameter<'a>>, String> {
-    let node =
-        library.resolve(written).map_err(|why| format!("a parameter has a reference to {why}"))?;
+    let node = library
+        .resolve(written)
+        .map_err(|reason| format!("a parameter has a reference to {reason}"))?;
     let required = node.is_true("required");
-    let (Some(name), Some(said)) = (node.text("name"), node.text("in")) else {
+    let (Some(name), Some(text)) = (node.text("name"), node.text("in")) else {
         return Err("a parameter has no `name` or no `in`".to_owned());
     };
-    let Some(place) = ParameterLocation::from_name(said) else {
+    let Some(location) = ParameterLocation::from_name(text) else {
         return match required {
-            true => Err(format!("the parameter `{name}` has the unsupported location `{said}`")),
+            true => Err(format!("the parameter `{name}` has the unsupported location `{text}`")),
             false => Ok(None),
         };
     };
     let lower = name.to_ascii_lowercase();
     let is_own = RESERVED_HEADERS.contains(&lower.as_str()) || lower.starts_with("content-");
-    if place == ParameterLocation::Header && is_own {
+    if location == ParameterLocation::Header && is_own {
         return Ok(None);
     }
     let (schema, content) = match node.get("schema") {
@@ -157,14 +158,14 @@ fn read_parameter<'a>(
     };
     let style = match content {
         Some(media) if media.contains("json") => Style::Json,
-        _ => node.text("style").and_then(style_from_name).unwrap_or(place.default_style()),
+        _ => node.text("style").and_then(style_from_name).unwrap_or(location.default_style()),
     };
     let explode = node.get("explode").and_then(|it| it.value.as_bool());
     let schema = schema.unwrap_or(Node { value: &EMPTY_SCHEMA, file: 0 });
     let parameter = Parameter {
         name: name.to_owned(),
-        location: place,
-        required: required || place == ParameterLocation::Path,
+        location,
+        required: required || location == ParameterLocation::Path,
         about: node.text("description").unwrap_or_default(),
         schema,
         style,

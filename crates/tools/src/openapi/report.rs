@@ -35,15 +35,15 @@ pub struct GeneratedTool {
 impl ApiReport {
     /// Number of operations that became tools.
     pub fn tool_count(&self) -> usize {
-        self.operations.iter().filter(|fate| fate.outcome.is_ok()).count()
+        self.operations.iter().filter(|outcome| outcome.outcome.is_ok()).count()
     }
 
     /// The reasons for excluding operations, with the number of operations each, most frequent first.
     pub fn excluded_reasons(&self) -> Vec<(&str, usize)> {
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        for fate in &self.operations {
-            if let Err(why) = &fate.outcome {
-                *reasons.entry(why).or_default() += 1;
+        for outcome in &self.operations {
+            if let Err(reason) = &outcome.outcome {
+                *reasons.entry(reason).or_default() += 1;
             }
         }
         let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
@@ -63,10 +63,10 @@ impl fmt::Display for ApiReport {
 impl fmt::Display for OperationOutcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
-            Err(why) => write!(formatter, "- {}: {why}", self.operation),
-            Ok(kept) => {
-                write!(formatter, "+ {}: {}", self.operation, kept.tool)?;
-                let notes = kept.rename_reason.iter().chain(&kept.notes).map(String::as_str);
+            Err(reason) => write!(formatter, "- {}: {reason}", self.operation),
+            Ok(tool) => {
+                write!(formatter, "+ {}: {}", self.operation, tool.tool)?;
+                let notes = tool.rename_reason.iter().chain(&tool.notes).map(String::as_str);
                 match notes.collect::<Vec<_>>().join("; ") {
                     notes if notes.is_empty() => Ok(()),
                     notes => write!(formatter, " ({notes})"),

@@ -221,7 +221,7 @@ impl ApiOperation {
             if let Some(value) = argument_value(values, &slot.argument) {
                 let mut pairs = String::new();
                 slot.write_query(value, &mut pairs)?;
-                cookies.extend(pairs.split('&').filter(|it| !it.is_empty()).map(str::to_owned));
+                cookies.extend(pairs.split('&').filter(|text| !text.is_empty()).map(str::to_owned));
             }
         }
         Ok(cookies)

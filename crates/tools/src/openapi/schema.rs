@@ -80,13 +80,13 @@ impl<'a> SchemaInliner<'a> {
     }
 
     /// Inlines schemas of at most `most` bytes in total; `None` if that is impossible.
-    pub(super) fn inline_all(&mut self, nodes: &[Node<'a>], most: usize) -> Option<Vec<Value>> {
+    pub(super) fn inline_all(&mut self, nodes: &[Node<'a>], max: usize) -> Option<Vec<Value>> {
         for (attempt, measure) in BUDGETS.into_iter().enumerate() {
             self.notes.clear();
             let mut work = SchemaBuild {
                 schemas: self,
                 budget: measure,
-                left: most,
+                left: max,
                 path: Vec::new(),
                 is_cut: false,
             };
@@ -94,7 +94,7 @@ impl<'a> SchemaInliner<'a> {
                 nodes.iter().map(|node| work.schema(*node, 0)).collect();
             let is_cut = work.is_cut;
             let Ok(made) = made else { continue };
-            if made.iter().map(|schema| schema.to_string().len()).sum::<usize>() <= most {
+            if made.iter().map(|schema| schema.to_string().len()).sum::<usize>() <= max {
                 if attempt > 0 {
                     self.notes.push("the schema of its arguments is simplified".to_owned());
                 } else if is_cut {
@@ -116,7 +116,8 @@ impl<'a> SchemaInliner<'a> {
         }
         // Whether the schema accepts the text does not matter; it only has to compile.
         let schema = Schema::new(json!({ "not": { "pattern": pattern } }).to_string());
-        let broken = |found: Vec<Violation>| found.iter().any(Violation::is_broken_schema);
+        let broken =
+            |violations: Vec<Violation>| violations.iter().any(Violation::is_broken_schema);
         let is_fine = !schema.validate(&Value::from("")).err().is_some_and(broken);
         self.patterns.insert(pattern.to_owned(), is_fine);
         is_fine
@@ -140,8 +141,8 @@ impl<'a> SchemaBuild<'a, '_> {
         let found = found.and_then(|place| library.node_at(&place).map(|target| (place, target)));
         let (place, target) = match found {
             Ok(found) => found,
-            Err(why) => {
-                self.schemas.notes.push(format!("its arguments have a reference to {why}"));
+            Err(reason) => {
+                self.schemas.notes.push(format!("its arguments have a reference to {reason}"));
                 return Ok(json!({}));
             }
         };
@@ -240,14 +241,14 @@ impl<'a> SchemaBuild<'a, '_> {
                     pattern.into()
                 }
                 false => {
-                    let what = format!("the pattern `{}` is omitted", clean_text(pattern, 60));
-                    self.schemas.notes.push(what);
+                    let message = format!("the pattern `{}` is omitted", clean_text(pattern, 60));
+                    self.schemas.notes.push(message);
                     return Ok(());
                 }
             },
             Keyword::Exclusive(limit) => {
                 // In version 3.0, a boolean says whether the adjacent limit is exclusive.
-                if let Some(number) = parent.value.get(limit).filter(|it| it.is_number()) {
+                if let Some(number) = parent.value.get(limit).filter(|entry| entry.is_number()) {
                     schema.insert(key.to_owned(), number.clone());
                 }
                 return Ok(());
@@ -311,7 +312,8 @@ fn prune_required(schema: &mut Map<String, Value>) {
     let Some(Value::Object(members)) = schema.get("properties") else { return };
     let names: Vec<String> = members.keys().cloned().collect();
     if let Some(Value::Array(required)) = schema.get_mut("required") {
-        required.retain(|name| name.as_str().is_some_and(|it| names.iter().any(|own| own == it)));
+        required
+            .retain(|name| name.as_str().is_some_and(|text| names.iter().any(|own| own == text)));
     }
 }
 

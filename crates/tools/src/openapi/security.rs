@@ -43,9 +43,10 @@ impl SecuritySchemes {
         library: &DocumentSet,
         given: &[(String, SchemeSecret)],
     ) -> Result<Self, ApiError> {
-        let schemes = library.document().get("components").and_then(|it| it.get("securitySchemes"));
+        let schemes =
+            library.document().get("components").and_then(|node| node.get("securitySchemes"));
         let mut known = Vec::new();
-        for (index, (name, given)) in given.iter().enumerate() {
+        for (index, (name, secret)) in given.iter().enumerate() {
             let part = SettingsPart::Security(index);
             let scheme = schemes.and_then(|schemes| schemes.get(name));
             let Some(scheme) = scheme.and_then(|scheme| library.resolve(scheme).ok()) else {
@@ -55,11 +56,11 @@ impl SecuritySchemes {
                     true => "the document has none; use `auth` instead".to_owned(),
                     false => format!("the document has {}", names.join(", ")),
                 };
-                let what = format!("the document has no security scheme `{name}`");
-                return Err(ApiError::new(part, what).help(help));
+                let message = format!("the document has no security scheme `{name}`");
+                return Err(ApiError::new(part, message).help(help));
             };
-            let credential = read_credential(name, scheme, given)
-                .map_err(|(what, help)| ApiError::new(part, what).help(help))?;
+            let credential = read_credential(name, scheme, secret)
+                .map_err(|(message, help)| ApiError::new(part, message).help(help))?;
             known.push((name.clone(), credential));
         }
         Ok(Self { credentials: known })
@@ -92,18 +93,21 @@ impl SecuritySchemes {
     }
 
     fn get(&self, name: &str) -> Option<Credential> {
-        self.credentials.iter().find(|(known, _)| known == name).map(|(_, it)| it.clone())
+        self.credentials
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, credential)| credential.clone())
     }
 
     /// Whether a parameter is a configured key, which callers need not provide.
-    pub(super) fn has(&self, place: &str, name: &str) -> bool {
+    pub(super) fn has(&self, location: &str, name: &str) -> bool {
         self.credentials.iter().any(|(_, credential)| match credential {
             Credential::Header(Auth::Header { name: own, .. }) => {
-                place == "header" && own.eq_ignore_ascii_case(name)
+                location == "header" && own.eq_ignore_ascii_case(name)
             }
             Credential::Header(_) | Credential::Client(_) => false,
-            Credential::Query { name: own, .. } => place == "query" && own == name,
-            Credential::Cookie { name: own, .. } => place == "cookie" && own == name,
+            Credential::Query { name: own, .. } => location == "query" && own == name,
+            Credential::Cookie { name: own, .. } => location == "cookie" && own == name,
         })
     }
 }
@@ -113,13 +117,15 @@ type SchemeError = (String, &'static str);
 fn read_credential(
     name: &str,
     scheme: Node<'_>,
-    given: &SchemeSecret,
+    secret: &SchemeSecret,
 ) -> Result<Credential, SchemeError> {
     let key = scheme.text("name").unwrap_or_default().to_owned();
     let kind = scheme.text("type").unwrap_or_default();
     let way = scheme.text("scheme").unwrap_or_default().to_ascii_lowercase();
-    let wrong = |what: &str, help| Err((format!("the security scheme `{name}` {what}"), help));
-    match (kind, given) {
+    let wrong = |description: &str, help| {
+        Err((format!("the security scheme `{name}` {description}"), help))
+    };
+    match (kind, secret) {
         ("apiKey", SchemeSecret::Value(value)) => match scheme.text("in") {
             Some("header") => {
                 Ok(Credential::Header(Auth::Header { name: key, value: value.clone() }))
@@ -179,18 +185,21 @@ mod tests {
                 "same": { "$ref": "#/components/securitySchemes/key" },
             } } }),
         );
-        let given: Vec<_> = given.into_iter().map(|(name, it)| (name.to_owned(), it)).collect();
+        let given: Vec<_> = given
+            .into_iter()
+            .map(|(name, scheme_secret)| (name.to_owned(), scheme_secret))
+            .collect();
         SecuritySchemes::new(&library, &given)
     }
 
-    fn of(doors: &SecuritySchemes, security: Value) -> Result<Vec<Credential>, Vec<String>> {
-        doors.credentials_for(Some(Node { value: &security, file: 0 }))
+    fn of(schemes: &SecuritySchemes, security: Value) -> Result<Vec<Credential>, Vec<String>> {
+        schemes.credentials_for(Some(Node { value: &security, file: 0 }))
     }
 
     #[test]
     fn the_first_security_requirement_with_secrets_is_used() {
         let basic = SchemeSecret::Basic { user: "ann".into(), password: held() };
-        let doors = doors(vec![
+        let schemes = doors(vec![
             ("key", SchemeSecret::Value(held())),
             ("cookie", SchemeSecret::Value(held())),
             ("basic", basic),
@@ -199,14 +208,16 @@ mod tests {
         ])
         .unwrap();
         let both =
-            of(&doors, json!([{ "token": [] }, { "key": [], "cookie": [] }, { "basic": [] }]));
+            of(&schemes, json!([{ "token": [] }, { "key": [], "cookie": [] }, { "basic": [] }]));
         assert_eq!(both.unwrap().len(), 2);
-        assert_eq!(of(&doors, json!([{}, { "oauth": ["read"] }])).unwrap().len(), 1);
-        assert_eq!(of(&doors, json!([{ "token": [] }, {}])), Ok(vec![]));
-        assert_eq!(of(&doors, json!([])), Ok(vec![]));
-        assert_eq!(of(&doors, json!([{ "token": [] }])), Err(vec!["token".to_owned()]));
+        assert_eq!(of(&schemes, json!([{}, { "oauth": ["read"] }])).unwrap().len(), 1);
+        assert_eq!(of(&schemes, json!([{ "token": [] }, {}])), Ok(vec![]));
+        assert_eq!(of(&schemes, json!([])), Ok(vec![]));
+        assert_eq!(of(&schemes, json!([{ "token": [] }])), Err(vec!["token".to_owned()]));
         assert!(
-            doors.has("header", "x-key") && doors.has("cookie", "c") && !doors.has("query", "k")
+            schemes.has("header", "x-key")
+                && schemes.has("cookie", "c")
+                && !schemes.has("query", "k")
         );
     }
 
@@ -228,8 +239,8 @@ mod tests {
                 "the security scheme `tls` has an unsupported type",
             ),
         ];
-        for (name, given, what) in rows {
-            assert_eq!(doors(vec![(name, given)]).err().unwrap().message, what);
+        for (name, secret, description) in rows {
+            assert_eq!(doors(vec![(name, secret)]).err().unwrap().message, description);
         }
     }
 }

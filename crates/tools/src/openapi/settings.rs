@@ -151,17 +151,17 @@ impl Selector {
     }
 
     /// Whether it selects this operation.
-    pub(super) fn matches(&self, called: &OperationIdentity<'_>) -> bool {
+    pub(super) fn matches(&self, identity: &OperationIdentity<'_>) -> bool {
         match &self.kind {
             SelectorKind::Operation(pattern) => {
-                called.id.is_some_and(|id| matches_pattern(pattern, id))
+                identity.id.is_some_and(|id| matches_pattern(pattern, id))
             }
             SelectorKind::Tag(pattern) => {
-                called.tags.iter().any(|tag| matches_pattern(pattern, tag))
+                identity.tags.iter().any(|tag| matches_pattern(pattern, tag))
             }
             SelectorKind::Path(method, pattern) => {
-                method.as_ref().is_none_or(|method| method == called.method)
-                    && matches_pattern(pattern, called.path)
+                method.as_ref().is_none_or(|method| method == identity.method)
+                    && matches_pattern(pattern, identity.path)
             }
         }
     }
@@ -185,7 +185,7 @@ impl fmt::Display for Selector {
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
-    is_match(&pattern, &text, |sign| *sign == '*', |sign, letter| sign == letter)
+    is_match(&pattern, &text, |sign| *sign == '*', |sign, character| sign == character)
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn operations_are_chosen_by_name_tag_path_and_method() {
-        let called = OperationIdentity {
+        let identity = OperationIdentity {
             id: Some("pets/list"),
             method: "GET",
             path: "/pets/{id}",
@@ -210,10 +210,10 @@ mod tests {
             "/pets*",
             "get /pets/*",
         ] {
-            assert!(Selector::new(text).matches(&called), "{text}");
+            assert!(Selector::new(text).matches(&identity), "{text}");
         }
         for text in ["pets", "tag:pet", "/pets", "POST /pets/*", "tag:", ""] {
-            assert!(!Selector::new(text).matches(&called), "{text}");
+            assert!(!Selector::new(text).matches(&identity), "{text}");
         }
         assert!(
             Selector::new("createPet").is_explicit()

@@ -56,9 +56,12 @@ fn build(
     name: &str,
     values: &Map<String, Value>,
 ) -> Result<(creole::internal::fetch::FetchRequest, Vec<Secret>), String> {
-    let terms = &api.options;
-    let common =
-        ServiceContext { base: &terms.base, headers: &terms.headers, auth: terms.auth.as_ref() };
+    let options = &api.options;
+    let common = ServiceContext {
+        base: &options.base,
+        headers: &options.headers,
+        auth: options.auth.as_ref(),
+    };
     tool(api, name).operation.build(&common, values, &[]).map_err(|error| format!("{error:?}"))
 }
 
@@ -100,9 +103,9 @@ fn operations_are_chosen_by_name() {
     let names: Vec<&str> = api.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["p_list_pets", "p_create_pet", "p_get_pet"]);
     let wrong = changed(PETS, |settings| settings.exclude = vec![Selector::new("deletPet")]);
-    let wrong = wrong.unwrap_err();
-    assert_eq!(wrong.part, SettingsPart::Exclude(0));
-    assert_eq!(wrong.message, "`deletPet` matches no operation of the document");
+    let error = wrong.unwrap_err();
+    assert_eq!(error.part, SettingsPart::Exclude(0));
+    assert_eq!(error.message, "`deletPet` matches no operation of the document");
 }
 
 #[test]
@@ -198,8 +201,12 @@ fn schemas_are_self_contained() {
     assert!(text.contains("recursive: Pet") && !text.contains("$ref"), "{text}");
     for tool in api.tools.iter() {
         let schema = creole::Schema::new(tool.schema.as_str());
-        let found = schema.validate(&json!({})).err().unwrap_or_default();
-        assert!(!found.iter().any(|it| it.is_broken_schema()), "{}: {found:?}", tool.name);
+        let violations = schema.validate(&json!({})).err().unwrap_or_default();
+        assert!(
+            !violations.iter().any(|violation| violation.is_broken_schema()),
+            "{}: {violations:?}",
+            tool.name
+        );
         assert!(tool.schema.as_str().len() <= 16_384, "{}", tool.name);
     }
 }
@@ -270,8 +277,8 @@ fn bytes_are_given_in_base64_and_sent_as_they_are() {
     let photo = send("put_pets_id_photos", json!({ "id": "1", "body": "/wD+" })).unwrap();
     assert_eq!(photo, ("image/png".to_owned(), vec![0xff, 0, 0xfe]));
 
-    let given = json!({ "title": "T", "attachment": "/w==", "more": ["/g", "AA=="] });
-    let (media, body) = send("upload", given).unwrap();
+    let value = json!({ "title": "T", "attachment": "/w==", "more": ["/g", "AA=="] });
+    let (media, body) = send("upload", value).unwrap();
     let boundary = media.strip_prefix("multipart/form-data; boundary=").unwrap();
     let part = |head: &str, bytes: &[u8]| {
         let head = format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n");
@@ -290,10 +297,11 @@ fn bytes_are_given_in_base64_and_sent_as_they_are() {
     assert_eq!(String::from_utf8_lossy(&body), String::from_utf8_lossy(&expected.concat()));
     assert_eq!(body, expected.concat());
 
-    for wrong in
+    for invalid in
         [json!("not base64!"), json!("/wD"), json!("data:image/png;base64,/wD+"), json!("a\r\nb")]
     {
-        let refusal = send("put_pets_id_photos", json!({ "id": "1", "body": wrong })).unwrap_err();
+        let refusal =
+            send("put_pets_id_photos", json!({ "id": "1", "body": invalid })).unwrap_err();
         assert!(refusal.contains("is not Base64"), "{refusal}");
     }
     let announced = schema(&api, "upload");
@@ -401,9 +409,9 @@ fn a_thousand_operations_are_read_at_once() {
         "Thing": { "type": "object", "required": ["name"], "properties": {
             "name": { "type": "string", "pattern": "^[a-z]+$" }, "parts": { "type": "array", "items": { "$ref": "#/components/schemas/Thing" } } } },
     } } });
-    let began = std::time::Instant::now();
+    let started = std::time::Instant::now();
     let api = changed(&document.to_string(), all_methods).unwrap();
-    println!("a thousand operations: {} ms", began.elapsed().as_millis());
+    println!("a thousand operations: {} ms", started.elapsed().as_millis());
     assert_eq!(api.tools.len(), 1000);
     let bytes: usize = api.tools.iter().map(|tool| tool.schema.as_str().len()).sum();
     assert!(bytes < 16 * 1024 * 1024, "{bytes}");
@@ -413,8 +421,8 @@ fn a_thousand_operations_are_read_at_once() {
 #[test]
 fn hostile_documents_are_bounded() {
     let chain: Map<String, Value> = (0..50_000)
-        .map(|it| {
-            (format!("S{it}"), json!({ "$ref": format!("#/components/schemas/S{}", it + 1) }))
+        .map(|value| {
+            (format!("S{value}"), json!({ "$ref": format!("#/components/schemas/S{}", value + 1) }))
         })
         .collect();
     let mut nots = json!({ "$ref": "#/components/schemas/Not" });
@@ -423,20 +431,20 @@ fn hostile_documents_are_bounded() {
     }
     let mut schemas = chain;
     schemas.insert("Not".to_owned(), nots);
-    let many: Value = (0..20_000).map(|it| (format!("m{it}"), json!({}))).collect();
+    let many: Value = (0..20_000).map(|value| (format!("m{value}"), json!({}))).collect();
     schemas.insert("Many".to_owned(), json!({ "properties": many }));
     let post = |schema: &str| {
         let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });
         json!({ "post": { "operationId": "same", "requestBody": { "content": { "application/json": { "schema": schema } } } } })
     };
     let mut paths: Map<String, Value> = (0..5000)
-        .map(|it| (format!("/same{it}"), json!({ "get": { "operationId": "same" } })))
+        .map(|value| (format!("/same{value}"), json!({ "get": { "operationId": "same" } })))
         .collect();
     for name in ["S0", "Not", "Many"] {
         paths.insert(format!("/{name}"), post(name));
     }
     let parameters: Vec<Value> =
-        (0..5000).map(|it| json!({ "name": format!("p{it}"), "in": "query" })).collect();
+        (0..5000).map(|value| json!({ "name": format!("p{value}"), "in": "query" })).collect();
     paths.insert("/parameters".to_owned(), json!({ "get": { "parameters": parameters } }));
     let document =
         json!({ "openapi": "3.1.0", "paths": paths, "components": { "schemas": schemas } });

@@ -79,12 +79,12 @@ impl ApiTool {
                 }
             })
         };
-        let it = tools.get(index)?;
-        let mut tool = Tool::raw(&it.name, &it.about, it.schema.clone(), run);
-        if let Some(title) = &it.title {
+        let api_tool = tools.get(index)?;
+        let mut tool = Tool::raw(&api_tool.name, &api_tool.about, api_tool.schema.clone(), run);
+        if let Some(title) = &api_tool.title {
             tool = tool.title(title);
         }
-        Some(tool.hints(|hints| it.hints.apply_to(hints)))
+        Some(tool.hints(|hints| api_tool.hints.apply_to(hints)))
     }
 }
 
@@ -94,10 +94,10 @@ impl ApiService {
         operation: &ApiOperation,
         arguments: Value,
     ) -> Result<ToolResult, ToolError> {
-        let terms = &self.options;
+        let options = &self.options;
         let work = self.send(operation, arguments);
-        let answer = tokio::time::timeout(terms.timeout, work).await.unwrap_or_else(|_| {
-            let seconds = terms.timeout.as_secs();
+        let result = tokio::time::timeout(options.timeout, work).await.unwrap_or_else(|_| {
+            let seconds = options.timeout.as_secs();
             Err(ToolError::failed(format!(
                 "the call took longer than {seconds} s and was cancelled"
             )))
@@ -105,9 +105,9 @@ impl ApiService {
         let values = ArgumentValues::new(&[], Value::Null);
         response::to_tool_result(
             &ResponseOptions::default(),
-            &answer,
+            &result,
             &values,
-            terms.max_result_bytes,
+            options.max_result_bytes,
             None,
         )
     }
@@ -117,7 +117,7 @@ impl ApiService {
         operation: &ApiOperation,
         arguments: Value,
     ) -> Result<Response<Bytes>, ToolError> {
-        let terms = &self.options;
+        let options = &self.options;
         let values = match arguments {
             Value::Object(values) => values,
             _ => Map::new(),
@@ -127,21 +127,21 @@ impl ApiService {
             tokens.push(self.tokens.get(grant, self.reach).await?);
         }
         let common = ServiceContext {
-            base: &terms.base,
-            headers: &terms.headers,
-            auth: terms.auth.as_ref(),
+            base: &options.base,
+            headers: &options.headers,
+            auth: options.auth.as_ref(),
         };
         let (sent, secrets) = operation.build(&common, &values, &tokens)?;
-        let retries = if operation.verb.is_idempotent() { terms.retries } else { 0 };
-        let answer =
-            send::fetch_any_status(&self.fetcher, &sent, retries, terms.max_result_bytes).await?;
-        if answer.status() == StatusCode::UNAUTHORIZED {
+        let retries = if operation.verb.is_idempotent() { options.retries } else { 0 };
+        let response =
+            send::fetch_any_status(&self.fetcher, &sent, retries, options.max_result_bytes).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
             // A token may have been revoked before its expiry.
             for grant in operation.client_credentials() {
                 self.tokens.forget(grant).await;
             }
         }
-        send::check_success(answer, &secrets)
+        send::check_success(response, &secrets)
     }
 }
 

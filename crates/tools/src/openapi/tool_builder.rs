@@ -45,8 +45,8 @@ pub(super) fn list_operations(library: &DocumentSet) -> Result<Vec<OperationEntr
             }
         }
         if found.len() > MAX_OPERATIONS {
-            let what = format!("the document has more than {MAX_OPERATIONS} operations");
-            return Err(ApiError::new(SettingsPart::Document, what));
+            let message = format!("the document has more than {MAX_OPERATIONS} operations");
+            return Err(ApiError::new(SettingsPart::Document, message));
         }
     }
     Ok(found)
@@ -94,7 +94,8 @@ pub(super) fn check_settings(
     settings: &ApiSettings,
     written: &[OperationEntry<'_>],
 ) -> Result<(), ApiError> {
-    let chosen = |selector: &Selector| written.iter().any(|it| selector.matches(&it.identity()));
+    let chosen =
+        |selector: &Selector| written.iter().any(|entry| selector.matches(&entry.identity()));
     let lists = [
         (&settings.include, SettingsPart::Include as fn(usize) -> SettingsPart),
         (&settings.exclude, SettingsPart::Exclude as fn(usize) -> SettingsPart),
@@ -103,17 +104,19 @@ pub(super) fn check_settings(
         matches any characters";
     for (selectors, part) in lists {
         if let Some(index) = selectors.iter().position(|selector| !chosen(selector)) {
-            let what = format!("`{}` matches no operation of the document", selectors[index]);
-            return Err(ApiError::new(part(index), what).help(help));
+            let message = format!("`{}` matches no operation of the document", selectors[index]);
+            return Err(ApiError::new(part(index), message).help(help));
         }
     }
-    let is_named = |name: &str| written.iter().any(|it| it.id() == Some(name) || it.name() == name);
+    let is_named =
+        |name: &str| written.iter().any(|entry| entry.id() == Some(name) || entry.name() == name);
     match settings.overrides.iter().position(|(name, _)| !is_named(name)) {
         None => Ok(()),
         Some(index) => {
-            let what = format!("the document has no operation `{}`", settings.overrides[index].0);
+            let message =
+                format!("the document has no operation `{}`", settings.overrides[index].0);
             let help = "write its `operationId`, or its method and path such as `\"GET /pets\"`";
-            Err(ApiError::new(SettingsPart::Override(index), what).help(help))
+            Err(ApiError::new(SettingsPart::Override(index), message).help(help))
         }
     }
 }
@@ -133,10 +136,10 @@ impl<'a> ToolBuilder<'a> {
         library: &'a DocumentSet,
         settings: &'a ApiSettings,
         is_old: bool,
-        doors: SecuritySchemes,
+        schemes: SecuritySchemes,
     ) -> Self {
         let (schemas, names) = (SchemaInliner::new(library, is_old), ToolNames::default());
-        Self { library, settings, schemas, schemes: doors, names, tools: Vec::new() }
+        Self { library, settings, schemas, schemes, names, tools: Vec::new() }
     }
 
     /// The tools, and the outcome of each operation.
@@ -145,8 +148,8 @@ impl<'a> ToolBuilder<'a> {
         written: &[OperationEntry<'a>],
     ) -> Result<(Vec<ApiTool>, Vec<OperationOutcome>), ApiError> {
         self.reserve(written)?;
-        let fates = written.iter().map(|found| self.build_outcome(found)).collect();
-        Ok((self.tools, fates))
+        let outcomes = written.iter().map(|entry| self.build_outcome(entry)).collect();
+        Ok((self.tools, outcomes))
     }
 
     /// Reserves the configured names before others are assigned.
@@ -155,57 +158,58 @@ impl<'a> ToolBuilder<'a> {
             if let Some(name) = &own.name
                 && !self.names.reserve(name)
             {
-                let what = format!("two operations have the name `{name}`");
-                return Err(ApiError::new(SettingsPart::Override(index), what));
+                let message = format!("two operations have the name `{name}`");
+                return Err(ApiError::new(SettingsPart::Override(index), message));
             }
         }
         let mut seen = HashSet::new();
         for (index, (name, _)) in self.settings.overrides.iter().enumerate() {
-            let operation = written.iter().find(|it| it.id() == Some(name) || it.name() == *name);
+            let operation =
+                written.iter().find(|entry| entry.id() == Some(name) || entry.name() == *name);
             if !seen.insert(operation.map(OperationEntry::name)) {
-                let what = format!("the operation `{name}` is configured twice");
-                return Err(ApiError::new(SettingsPart::Override(index), what));
+                let message = format!("the operation `{name}` is configured twice");
+                return Err(ApiError::new(SettingsPart::Override(index), message));
             }
         }
         Ok(())
     }
 
-    fn build_outcome(&mut self, found: &OperationEntry<'a>) -> OperationOutcome {
-        let outcome = self.select_method(found).and_then(|verb| self.build_tool(found, verb));
+    fn build_outcome(&mut self, entry: &OperationEntry<'a>) -> OperationOutcome {
+        let outcome = self.select_method(entry).and_then(|verb| self.build_tool(entry, verb));
         // The report is shown on a terminal, and the document may be untrusted.
         let clean = |text: String| clean_text(&text, MAX_REPORT_BYTES);
-        let outcome = outcome.map_err(clean).map(|kept| GeneratedTool {
-            rename_reason: kept.rename_reason.map(clean),
-            notes: kept.notes.into_iter().map(clean).collect(),
-            ..kept
+        let outcome = outcome.map_err(clean).map(|tool| GeneratedTool {
+            rename_reason: tool.rename_reason.map(clean),
+            notes: tool.notes.into_iter().map(clean).collect(),
+            ..tool
         });
-        OperationOutcome { operation: clean(found.name()), outcome }
+        OperationOutcome { operation: clean(entry.name()), outcome }
     }
 
     /// The method of an operation that becomes a tool; otherwise the reason why it does not.
-    fn select_method(&self, found: &OperationEntry<'a>) -> Result<RequestMethod, String> {
-        let (settings, called) = (self.settings, found.identity());
-        let Some(verb) = found.http_method() else {
-            let method = &found.method;
+    fn select_method(&self, entry: &OperationEntry<'a>) -> Result<RequestMethod, String> {
+        let (settings, identity) = (self.settings, entry.identity());
+        let Some(verb) = entry.http_method() else {
+            let method = &entry.method;
             return Err(format!("its method {method} has no response body"));
         };
-        if settings.exclude.iter().any(|selector| selector.matches(&called)) {
+        if settings.exclude.iter().any(|selector| selector.matches(&identity)) {
             return Err("it matches `exclude`".to_owned());
         }
-        let chosen = settings.include.iter().filter(|selector| selector.matches(&called));
+        let chosen = settings.include.iter().filter(|selector| selector.matches(&identity));
         let chosen: Vec<&Selector> = chosen.collect();
         let is_named = chosen.iter().any(|selector| selector.is_explicit());
         if !settings.include.is_empty() && chosen.is_empty() {
             return Err("it does not match `include`".to_owned());
         }
         if !settings.methods.contains(&verb) && !is_named {
-            return Err(format!("its method {} is not in `methods`", found.method));
+            return Err(format!("its method {} is not in `methods`", entry.method));
         }
-        if found.node.is_true("deprecated") && !settings.deprecated && !is_named {
+        if entry.node.is_true("deprecated") && !settings.deprecated && !is_named {
             return Err("it is deprecated".to_owned());
         }
         let document = self.library.document();
-        match base_url::other_host(found.node, found.item, document) {
+        match base_url::other_host(entry.node, entry.item, document) {
             Some(host) => Err(format!("its server is {}", clean_text(&host, 100))),
             None => Ok(verb),
         }
@@ -213,16 +217,16 @@ impl<'a> ToolBuilder<'a> {
 
     fn build_tool(
         &mut self,
-        found: &OperationEntry<'a>,
+        entry: &OperationEntry<'a>,
         verb: RequestMethod,
     ) -> Result<GeneratedTool, String> {
         let written =
-            OperationSource { path: found.path, verb, item: found.item, node: found.node };
+            OperationSource { path: entry.path, verb, item: entry.item, node: entry.node };
         let has_auth = self.settings.auth.is_some();
         let made =
             build_operation(self.library, &mut self.schemas, &self.schemes, &written, has_auth)?;
-        let own = self.override_for(found);
-        let (name, renamed) = self.name(found, &own);
+        let own = self.override_for(entry);
+        let (name, renamed) = self.name(entry, &own);
         let usual = ToolHints {
             read_only: Some(verb == RequestMethod::Get),
             destructive: matches!(verb, RequestMethod::Delete | RequestMethod::Put).then_some(true),
@@ -232,7 +236,7 @@ impl<'a> ToolBuilder<'a> {
         self.tools.push(ApiTool {
             name: name.clone(),
             title: own.title.clone(),
-            about: own.about.clone().unwrap_or_else(|| describe_operation(found)),
+            about: own.about.clone().unwrap_or_else(|| describe_operation(entry)),
             schema: made.schema,
             hints: ToolHints {
                 read_only: own.hints.read_only.or(usual.read_only),
@@ -245,26 +249,26 @@ impl<'a> ToolBuilder<'a> {
         Ok(GeneratedTool { tool: name, rename_reason: renamed, notes: made.notes })
     }
 
-    fn override_for(&self, found: &OperationEntry<'a>) -> OperationOverride {
-        let is_it = |name: &str| found.id() == Some(name) || found.name() == name;
-        let own = self.settings.overrides.iter().find(|(name, _)| is_it(name));
+    fn override_for(&self, entry: &OperationEntry<'a>) -> OperationOverride {
+        let is_match = |name: &str| entry.id() == Some(name) || entry.name() == name;
+        let own = self.settings.overrides.iter().find(|(name, _)| is_match(name));
         own.map(|(_, own)| own.clone()).unwrap_or_default()
     }
 
     /// The name of a tool, and the reason why it differs from the document's.
     fn name(
         &mut self,
-        found: &OperationEntry<'a>,
+        entry: &OperationEntry<'a>,
         own: &OperationOverride,
     ) -> (String, Option<String>) {
         if let Some(name) = &own.name {
             return (name.clone(), Some("named in the configuration".to_owned()));
         }
-        let of_id = found.id().map(names::to_snake_case).filter(|name| !name.is_empty());
-        let (wished, why) = match of_id {
+        let of_id = entry.id().map(names::to_snake_case).filter(|name| !name.is_empty());
+        let (wished, reason) = match of_id {
             Some(name) => (name, None),
             None => (
-                names::name_of_path(&found.method, found.path),
+                names::name_of_path(&entry.method, entry.path),
                 Some("it has no `operationId`".to_owned()),
             ),
         };
@@ -274,17 +278,17 @@ impl<'a> ToolBuilder<'a> {
             true => format!("`{wished}` is too long"),
             false => format!("several operations have the name `{wished}`"),
         };
-        let why = why.or_else(|| (!is_as_wished).then(changed));
-        (name, why)
+        let reason = reason.or_else(|| (!is_as_wished).then(changed));
+        (name, reason)
     }
 }
 
 /// The description of an operation for the model.
-fn describe_operation(found: &OperationEntry<'_>) -> String {
-    let text = |key: &str| found.node.text(key).unwrap_or_default().trim();
+fn describe_operation(entry: &OperationEntry<'_>) -> String {
+    let text = |key: &str| entry.node.text(key).unwrap_or_default().trim();
     let (summary, description) = (text("summary"), text("description"));
     let both = match (summary.is_empty(), description.is_empty()) {
-        (true, true) => found.name(),
+        (true, true) => entry.name(),
         (false, true) => summary.to_owned(),
         (true, false) => description.to_owned(),
         (false, false) if description.starts_with(summary) => description.to_owned(),

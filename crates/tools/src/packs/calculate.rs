@@ -59,7 +59,7 @@ const NOT_FINITE: &str = "the result is not a finite number";
 
 /// Describes an error, its position and the part concerned.
 fn explain_error(error: Error, expression: &str) -> String {
-    let what = match error.kind {
+    let description = match error.kind {
         ErrorKind::DivisionByZero => return "division by zero".to_owned(),
         ErrorKind::Domain | ErrorKind::Overflow => return NOT_FINITE.to_owned(),
         ErrorKind::TooDeep => {
@@ -72,7 +72,7 @@ fn explain_error(error: Error, expression: &str) -> String {
     };
     let before = expression.get(..error.span.start).unwrap_or_default();
     let part = expression.get(error.span.start..error.span.end).unwrap_or_default();
-    format!("{what} `{part}` at character {}", before.chars().count() + 1)
+    format!("{description} `{part}` at character {}", before.chars().count() + 1)
 }
 
 /// Formats a number: integers without a decimal point, very large and very small ones with an exponent.

@@ -19,8 +19,8 @@ pub(crate) fn add(server: Server) -> Server {
     let introduce = Prompt::new("introduce", "Ask what this server can do", |_, _| async {
         Ok(user_prompt("An introduction to this server", INTRODUCE))
     });
-    let plan = Prompt::new("plan_task", "Split a goal into tasks", |given, _| async move {
-        plan_prompt(&given)
+    let plan = Prompt::new("plan_task", "Split a goal into tasks", |arguments, _| async move {
+        plan_prompt(&arguments)
     })
     .required("goal", "The goal")
     .optional("tone", "The tone of the answer: brief, friendly or formal")
@@ -28,9 +28,10 @@ pub(crate) fn add(server: Server) -> Server {
     server.resource(guide).prompt(introduce).prompt(plan)
 }
 
-fn plan_prompt(given: &Variables) -> Result<PromptResult, ToolError> {
-    let goal = given.get("goal").map(String::as_str).unwrap_or_default();
-    let tone = given.get("tone").map(|tone| format!(" Keep the tone {tone}.")).unwrap_or_default();
+fn plan_prompt(arguments: &Variables) -> Result<PromptResult, ToolError> {
+    let goal = arguments.get("goal").map(String::as_str).unwrap_or_default();
+    let tone =
+        arguments.get("tone").map(|tone| format!(" Keep the tone {tone}.")).unwrap_or_default();
     let text = format!(
         "Split the following goal into small tasks, each of which can be done and checked by itself. Create \
          each one with the tool create_task, in the order in which they should be done, and then show me \
@@ -63,12 +64,12 @@ mod tests {
 
     #[test]
     fn a_plan_names_the_goal_the_tool_and_the_tone() {
-        let mut given = Variables::from([("goal".to_owned(), "ship it".to_owned())]);
-        let plain = plan_prompt(&given).unwrap();
+        let mut arguments = Variables::from([("goal".to_owned(), "ship it".to_owned())]);
+        let plain = plan_prompt(&arguments).unwrap();
         assert!(text(&plain).contains("create_task") && text(&plain).ends_with("Goal: ship it"));
         assert!(!text(&plain).contains("tone"));
-        given.insert("tone".to_owned(), "brief".to_owned());
-        assert!(text(&plan_prompt(&given).unwrap()).contains("Keep the tone brief."));
+        arguments.insert("tone".to_owned(), "brief".to_owned());
+        assert!(text(&plan_prompt(&arguments).unwrap()).contains("Keep the tone brief."));
     }
 
     #[test]

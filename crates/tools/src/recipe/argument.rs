@@ -51,7 +51,10 @@ impl RecipeArgument {
 
 /// The schema of all arguments. Additional ones are not allowed.
 pub(crate) fn arguments_schema(arguments: &[RecipeArgument]) -> Raw {
-    let required = arguments.iter().filter(|it| it.required).map(|it| it.name.as_str());
+    let required = arguments
+        .iter()
+        .filter(|argument| argument.required)
+        .map(|argument| argument.name.as_str());
     Raw::from_value(&Schema {
         kind: "object",
         properties: Properties(arguments),
@@ -76,7 +79,7 @@ struct Properties<'a>(&'a [RecipeArgument]);
 
 impl Serialize for Properties<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|it| (&it.name, &it.schema)))
+        serializer.collect_map(self.0.iter().map(|argument| (&argument.name, &argument.schema)))
     }
 }
 
@@ -141,8 +144,8 @@ pub(crate) fn text(value: &Value) -> String {
 }
 
 /// The error for an invalid argument, with the reason.
-pub(crate) fn invalid_argument(name: &str, why: &str) -> ToolError {
-    let detail = format!("`{name}` {why}");
+pub(crate) fn invalid_argument(name: &str, reason: &str) -> ToolError {
+    let detail = format!("`{name}` {reason}");
     ToolError::Fault(Box::new(Fault::new(FaultKind::InvalidArguments, detail)))
 }
 
@@ -192,8 +195,8 @@ pub(super) mod tests {
     fn the_schema_keeps_the_order_of_the_configuration() {
         let arguments =
             ["owner", "name", "labels"].map(|name| argument(name, ArgumentType::String));
-        let written = arguments_schema(&arguments);
-        let place = |name: &str| written.as_str().find(&format!("\"{name}\":")).unwrap();
+        let value = arguments_schema(&arguments);
+        let place = |name: &str| value.as_str().find(&format!("\"{name}\":")).unwrap();
         assert!(place("owner") < place("name") && place("name") < place("labels"));
     }
 

@@ -65,7 +65,7 @@ impl CommandRunner {
     pub(super) fn new(
         name: &str,
         recipe: &CommandRecipe,
-        guardian: Option<Reaper>,
+        reaper: Option<Reaper>,
     ) -> Result<Self, String> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -75,11 +75,11 @@ impl CommandRunner {
         })?;
         let mut program = Program::new(name, found);
         program.folder = recipe.directory.clone();
-        program.reaper = guardian;
+        program.reaper = reaper;
         program.grace_periods = GRACE_PERIODS;
         program.log_stderr = false;
-        let places = Semaphore::new(recipe.max_concurrent);
-        Ok(Self { recipe: recipe.clone(), program, permits: places })
+        let permits = Semaphore::new(recipe.max_concurrent);
+        Ok(Self { recipe: recipe.clone(), program, permits })
     }
 }
 
@@ -93,7 +93,8 @@ fn find_program(program: &Path, folders: &[PathBuf]) -> Option<PathBuf> {
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]

@@ -71,8 +71,8 @@ impl FolderRecipe {
     }
 
     fn unreadable(&self, error: &io::Error) -> RecipeError {
-        let what = format!("cannot read the folder `{}`: {error}", self.path.display());
-        RecipeError { name: self.name.clone(), message: what }
+        let message = format!("cannot read the folder `{}`: {error}", self.path.display());
+        RecipeError { name: self.name.clone(), message }
     }
 }
 

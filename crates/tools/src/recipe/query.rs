@@ -34,17 +34,17 @@ impl QueryRecipe {
     pub(super) async fn call(
         &self,
         values: &ArgumentValues<'_>,
-        longest: usize,
+        max_length: usize,
         output: Option<&Schema>,
     ) -> Result<ToolResult, ToolError> {
         let value = |name: &String| values.get(name).cloned().unwrap_or_default();
         let bound = self.query.names().iter().map(value).collect();
-        let asked = self.database.query(&self.query, bound, longest).await;
-        let rows = asked.map_err(|trouble| trouble.into_tool_error(self.database.name()))?;
+        let asked = self.database.query(&self.query, bound, max_length).await;
+        let rows = asked.map_err(|error| error.into_tool_error(self.database.name()))?;
         let Some(data) = rows.to_json() else {
-            let what = "the result cannot be converted to JSON: two columns have the same name, \
+            let description = "the result cannot be converted to JSON: two columns have the same name, \
                 or a value is nested too deep; rename columns with `AS`";
-            return Err(ToolError::failed(what));
+            return Err(ToolError::failed(description));
         };
         if output.is_some() {
             tool_result::structured_result(&data.decode()?, output)?;

@@ -131,18 +131,18 @@ impl ResourceRecipe {
             ResourceBody::Text(text) => (text.clone(), PathBuf::from(&self.name)),
             ResourceBody::File(path) => {
                 let bytes =
-                    read_configured_file(path).map_err(|what| FileError::new(path, what))?;
+                    read_configured_file(path).map_err(|message| FileError::new(path, message))?;
                 let text = String::from_utf8(bytes)
                     .map_err(|_| FileError::new(path, "the file is not text"))?;
                 (text, path.clone())
             }
         };
-        let placed = |wrong: TemplateError| FileError {
+        let placed = |error: TemplateError| FileError {
             file: file.clone(),
-            line: Some(wrong.line),
-            column: wrong.column,
-            message: wrong.message,
-            help: wrong.help,
+            line: Some(error.line),
+            column: error.column,
+            message: error.message,
+            help: error.help,
         };
         let text = Arc::new(TextTemplate::new(&text, 1, &self.variables()).map_err(placed)?);
         let kind = self
@@ -155,7 +155,7 @@ impl ResourceRecipe {
             Template::new(&self.uri, &self.name, move |uri, values: Variables, _| {
                 let rendered =
                     text.render(values).map(|text| vec![Contents::text(uri, &mime_type, text)]);
-                async move { rendered.map_err(|wrong| to_tool_error(wrong.message)) }
+                async move { rendered.map_err(|error| to_tool_error(error.message)) }
             })
             .mime_type(&kind);
         if let Some(title) = &self.title {
@@ -203,17 +203,17 @@ impl FileReader {
 
     /// The bytes, and the title and description in the file.
     fn load(&self) -> Result<LoadedFile, FileError> {
-        let bytes =
-            read_configured_file(&self.path).map_err(|what| FileError::new(&self.path, what))?;
+        let bytes = read_configured_file(&self.path)
+            .map_err(|message| FileError::new(&self.path, message))?;
         let is_markdown =
             media::from_file_name(&self.path.to_string_lossy()) == Some("text/markdown");
         let Some(text) = std::str::from_utf8(&bytes).ok().filter(|_| is_markdown) else {
             return Ok(LoadedFile { bytes, title: None, about: None });
         };
-        let document = FrontMatterDocument::read(text).map_err(|wrong| FileError {
-            line: Some(wrong.line),
-            help: Some(wrong.help),
-            ..FileError::new(&self.path, wrong.message)
+        let document = FrontMatterDocument::read(text).map_err(|error| FileError {
+            line: Some(error.line),
+            help: Some(error.help),
+            ..FileError::new(&self.path, error.message)
         })?;
         let member = |key: &str| document.members.get(key)?.as_str().map(str::to_owned);
         let (title, about) = (member("title"), member("description"));
@@ -245,8 +245,8 @@ fn read_configured_file(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-fn to_tool_error(what: String) -> ToolError {
-    ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, what)))
+fn to_tool_error(message: String) -> ToolError {
+    ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, message)))
 }
 
 /// Notifies the subscribers of a resource that its file changed.
@@ -271,9 +271,9 @@ impl WatchTarget for ResourceFileWatch {
         self.root().parent().map(PathBuf::from).into_iter().collect()
     }
 
-    fn on_change(&mut self, written: &BTreeSet<PathBuf>) {
+    fn on_change(&mut self, changed: &BTreeSet<PathBuf>) {
         // The first report covers changes before the watch started, which no client can have read.
-        let is_nothing = std::mem::take(&mut self.is_first) && written.is_empty();
+        let is_nothing = std::mem::take(&mut self.is_first) && changed.is_empty();
         if let Some(registry) = self.registry.upgrade().filter(|_| !is_nothing) {
             registry.resource_updated(&self.uri);
         }
@@ -317,12 +317,12 @@ mod tests {
         std::fs::write(&secret, "s").unwrap();
         std::os::unix::fs::symlink(&secret, &link).unwrap();
         let linked = recipe("a://b", ResourceBody::File(link));
-        let told = linked.file_errors()[0].to_string();
+        let message = linked.file_errors()[0].to_string();
         assert!(
-            told.ends_with(
+            message.ends_with(
                 "it is a symbolic link, which is not followed; use the path of the file itself"
             ),
-            "{told}"
+            "{message}"
         );
         // A link in the path is the operator's choice.
         let way = folder.path().join("way");

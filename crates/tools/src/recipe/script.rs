@@ -13,16 +13,16 @@ use crate::script::{Function, Script, ScriptError, ScriptStep};
 pub(super) async fn call(
     script: &Script,
     values: &ArgumentValues<'_>,
-    longest: usize,
+    max_length: usize,
     output: Option<&Schema>,
 ) -> Result<ToolResult, ToolError> {
     let arguments = Value::Object(values.all().clone()).to_string();
     let begun = script.begin(Function::Tool, vec![arguments]).await;
-    let mut session = begun.map_err(|thrown| to_tool_error(script, &thrown))?;
+    let mut session = begun.map_err(|error| to_tool_error(script, &error))?;
     let returned = loop {
         match session.next_step().await {
             ScriptStep::Done(done) => {
-                break done.map_err(|thrown| to_tool_error(script, &thrown))?;
+                break done.map_err(|error| to_tool_error(script, &error))?;
             }
             // A tool has no next handler to forward to.
             ScriptStep::Next(number, _) => {
@@ -34,9 +34,9 @@ pub(super) async fn call(
     let Some(text) = returned else {
         return Err(ToolError::failed("the script of this tool returned no result"));
     };
-    if text.len() > longest {
-        let what = format!("the result of the script has more than {longest} bytes");
-        return Err(ToolError::failed(what));
+    if text.len() > max_length {
+        let message = format!("the result of the script has more than {max_length} bytes");
+        return Err(ToolError::failed(message));
     }
     let is_text = output.is_none() && text.starts_with('"');
     match serde_json::from_str::<String>(&text) {
@@ -51,10 +51,12 @@ pub(super) async fn call(
 
 /// The error for callers about a script that threw. Bugs of the script are reported with their position, for the
 /// operator.
-fn to_tool_error(script: &Script, thrown: &ScriptError) -> ToolError {
-    let what = script.explain_error(thrown);
-    match thrown.kind.as_deref().and_then(FaultKind::from_name) {
-        Some(kind) if thrown.is_deliberate() => ToolError::Fault(Box::new(Fault::new(kind, what))),
-        _ => ToolError::failed(what),
+fn to_tool_error(script: &Script, error: &ScriptError) -> ToolError {
+    let message = script.explain_error(error);
+    match error.kind.as_deref().and_then(FaultKind::from_name) {
+        Some(kind) if error.is_deliberate() => {
+            ToolError::Fault(Box::new(Fault::new(kind, message)))
+        }
+        _ => ToolError::failed(message),
     }
 }

@@ -92,19 +92,19 @@ mod tests {
     fn a_secret_is_not_printed_and_is_found_in_output() {
         let secret = Secret("hunter2000".into());
         assert_eq!(format!("{:?}", SecretSource::Inline(secret.clone())), "Inline(Secret(…))");
-        let said = redact("token hunter2000 is wrong", &[secret, Secret("is".into())]);
-        assert_eq!(said, "token [secret] is wrong");
+        let text = redact("token hunter2000 is wrong", &[secret, Secret("is".into())]);
+        assert_eq!(text, "token [secret] is wrong");
     }
 
     #[test]
     fn a_file_is_read_each_time_without_its_line_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        let held = SecretSource::File(path.clone());
-        assert!(held.get().is_err());
+        let secret = SecretSource::File(path.clone());
+        assert!(secret.get().is_err());
         for text in ["one\n", "two"] {
             std::fs::write(&path, text).unwrap();
-            assert_eq!(held.get().unwrap().0, text.trim_end());
+            assert_eq!(secret.get().unwrap().0, text.trim_end());
         }
     }
 }

@@ -61,12 +61,13 @@ impl TablesRecipe {
     pub(super) async fn check_database(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for table in &self.tables {
-            let why = match self.database.table(table, 1).await {
+            let reason = match self.database.table(table, 1).await {
                 Ok(Some(_)) => continue,
                 Ok(None) => "the table does not exist".to_owned(),
-                Err(trouble) => trouble.into_detail(),
+                Err(error) => error.into_detail(),
             };
-            problems.push(format!("database `{}`: table `{table}`: {why}", self.database.name()));
+            problems
+                .push(format!("database `{}`: table `{table}`: {reason}", self.database.name()));
         }
         problems
     }
@@ -76,12 +77,12 @@ impl TablesRecipe {
     }
 
     async fn read(&self, uri: &str, table: &str, page: u32) -> Result<Vec<Contents>, ToolError> {
-        let is_known = page > 0 && self.tables.iter().any(|it| it == table);
+        let is_known = page > 0 && self.tables.iter().any(|output| output == table);
         let found = match is_known {
             true => self.database.table(table, page).await,
             false => Ok(None),
         };
-        let found = found.map_err(|trouble| trouble.into_tool_error(self.database.name()))?;
+        let found = found.map_err(|error| error.into_tool_error(self.database.name()))?;
         let Some(found) = found else {
             let fault = Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri);
             return Err(ToolError::Fault(Box::new(

@@ -22,8 +22,8 @@ impl Template {
     /// When a brace is neither part of a placeholder nor escaped; describes the correction.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
-        while let Some(place) = rest.find(['{', '}']) {
-            let (before, brace) = rest.split_at(place);
+        while let Some(index) = rest.find(['{', '}']) {
+            let (before, brace) = rest.split_at(index);
             plain.push_str(before);
             if brace.starts_with("{{") || brace.starts_with("}}") {
                 plain.push_str(&brace[..1]);
@@ -110,9 +110,9 @@ impl Template {
 
 /// Whether it is a valid name of an argument.
 pub fn is_argument_name(name: &str) -> bool {
-    let letter = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
-    let rest = |byte: u8| letter(byte) || byte == b'-' || byte.is_ascii_digit();
-    name.len() <= 64 && name.bytes().next().is_some_and(letter) && name.bytes().all(rest)
+    let is_allowed = |byte: u8| byte == b'_' || byte.is_ascii_alphabetic();
+    let rest = |byte: u8| is_allowed(byte) || byte == b'-' || byte.is_ascii_digit();
+    name.len() <= 64 && name.bytes().next().is_some_and(is_allowed) && name.bytes().all(rest)
 }
 
 impl fmt::Debug for Template {

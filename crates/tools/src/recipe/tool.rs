@@ -90,11 +90,12 @@ impl ToolRecipe {
     /// The errors of its query, checked against its database file.
     pub(super) fn file_errors(&self) -> Vec<FileError> {
         let ToolAction::Query(recipe) = &self.action else { return Vec::new() };
-        let objection = recipe.database.check_offline(&recipe.query);
+        let problem = recipe.database.check_offline(&recipe.query);
         let file = recipe.database.file().unwrap_or(Path::new(""));
-        let wrong =
-            |why| FileError::new(file, format!("the query of `{}` was refused: {why}", self.name));
-        objection.map(wrong).into_iter().collect()
+        let error = |reason| {
+            FileError::new(file, format!("the query of `{}` was refused: {reason}", self.name))
+        };
+        problem.map(error).into_iter().collect()
     }
 
     /// Lets the database prepare the query, if it has one, and returns the errors.
@@ -102,20 +103,20 @@ impl ToolRecipe {
         let ToolAction::Query(recipe) = &self.action else { return Vec::new() };
         let tried = recipe.database.check_query(&recipe.query).await;
         let (tool, database) = (&self.name, recipe.database.name());
-        let wrong = |trouble: DatabaseError| {
-            format!("tool `{tool}`: database `{database}`: {}", trouble.into_detail())
+        let wrong = |error: DatabaseError| {
+            format!("tool `{tool}`: database `{database}`: {}", error.into_detail())
         };
         tried.err().map(wrong).into_iter().collect()
     }
 
     /// Creates the tool.
     pub(super) fn make(&self, options: &PackOptions) -> Result<Tool, RecipeError> {
-        let failed = |what: String| RecipeError { name: self.name.clone(), message: what };
+        let failed = |message: String| RecipeError { name: self.name.clone(), message };
         let ready = Arc::new(match &self.action {
             ToolAction::Command(recipe) => {
-                let guardian = options.reaper.clone();
+                let reaper = options.reaper.clone();
                 PreparedAction::Command(
-                    CommandRunner::new(&self.name, recipe, guardian).map_err(failed)?,
+                    CommandRunner::new(&self.name, recipe, reaper).map_err(failed)?,
                 )
             }
             ToolAction::Http(recipe) => {

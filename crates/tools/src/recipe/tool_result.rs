@@ -51,9 +51,11 @@ pub(super) fn structured_result(
 ) -> Result<ToolResult, ToolError> {
     if let Some(violations) = output.and_then(|schema| schema.validate(&value.to_value()).err()) {
         let first = violations.first();
-        let what = first.map(|it| format!(": {} {}", it.pointer, it.message)).unwrap_or_default();
-        let what = format!("the output does not match the tool's output schema{what}");
-        return Err(ToolError::failed(what));
+        let message = first
+            .map(|violation| format!(": {} {}", violation.pointer, violation.message))
+            .unwrap_or_default();
+        let message = format!("the output does not match the tool's output schema{message}");
+        return Err(ToolError::failed(message));
     }
     Ok(ToolResult::structured(Raw::from_value(value)))
 }
@@ -103,12 +105,12 @@ mod tests {
     fn data_that_was_not_announced_is_a_failure() {
         let schema = Schema::new(r#"{"type":"object","required":["a"]}"#);
         assert!(to_tool_result(&ResultFormat::Json, b"{\"a\":1}".to_vec(), Some(&schema)).is_ok());
-        let Err(ToolError::Failed(why)) =
+        let Err(ToolError::Failed(reason)) =
             to_tool_result(&ResultFormat::Json, b"{}".to_vec(), Some(&schema))
         else {
             panic!("it does not fit");
         };
-        assert!(why.contains("does not match"), "{why}");
+        assert!(reason.contains("does not match"), "{reason}");
     }
 
     #[test]

@@ -89,22 +89,22 @@ fn run_jobs(source: &Arc<ScriptSource>, jobs: &Receiver<BatchJob>) {
 fn run_on_new_engine(source: &Arc<ScriptSource>, job: &BatchJob) -> (ScriptResult, Option<Engine>) {
     match Engine::load(source, Arc::default()) {
         Ok(engine) => run_on_engine(engine, job),
-        Err(thrown) => (Err(thrown), None),
+        Err(error) => (Err(error), None),
     }
 }
 
 /// The result of the function, and the engine if it is usable for another item.
 fn run_on_engine(engine: Engine, job: &BatchJob) -> (ScriptResult, Option<Engine>) {
     engine.reset_cpu_time();
-    let told = engine.begin(job.function, &job.arguments);
-    let ends = told.into_iter().find_map(|told| match told {
+    let events = engine.begin(job.function, &job.arguments);
+    let ends = events.into_iter().find_map(|event| match event {
         EngineEvent::Done(value) => Some(Ok(value)),
-        EngineEvent::Thrown(thrown) => Some(Err(thrown)),
+        EngineEvent::Thrown(error) => Some(Err(error)),
         EngineEvent::Next(..) | EngineEvent::Log { .. } => None,
     });
     match ends {
         Some(Ok(value)) => (Ok(value), Some(engine)),
-        Some(Err(thrown)) => (Err(thrown), None),
+        Some(Err(error)) => (Err(error), None),
         None => (
             Err(ScriptError::limit_exceeded(
                 "the function returned a promise that is not resolved; it must not wait",

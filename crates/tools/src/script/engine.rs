@@ -71,12 +71,12 @@ impl Engine {
         let watched = Rc::clone(&meter);
         runtime.set_interrupt_handler(Some(Box::new(move || watched.must_stop())));
         let context = Context::custom::<Language>(&runtime).map_err(broken)?;
-        let told = Rc::new(RefCell::new(Vec::new()));
+        let events = Rc::new(RefCell::new(Vec::new()));
         let (file, text) = (source.name.as_str(), &*source.text);
         let loaded = meter.measure(|| {
             context.with(|ctx| {
                 let handle =
-                    bootstrap(&ctx, file, &told).map_err(|_| take_exception(&ctx, None, file))?;
+                    bootstrap(&ctx, file, &events).map_err(|_| take_exception(&ctx, None, file))?;
                 let mut options = EvalOptions::default();
                 options.filename = Some(file.to_owned());
                 ctx.eval_with_options::<(), _>(text, options)
@@ -84,15 +84,8 @@ impl Engine {
                 Ok(Persistent::save(&ctx, handle))
             })
         });
-        let handle = loaded.map_err(|thrown| explain_limit(thrown, &meter, source))?;
-        Ok(Self {
-            handle,
-            context,
-            runtime,
-            cpu_time: meter,
-            events: told,
-            source: Arc::clone(source),
-        })
+        let handle = loaded.map_err(|failure| explain_limit(failure, &meter, source))?;
+        Ok(Self { handle, context, runtime, cpu_time: meter, events, source: Arc::clone(source) })
     }
 
     /// Whether the script has this function.
@@ -141,15 +134,15 @@ impl Engine {
                 }
             }
         });
-        let mut told = std::mem::take(&mut *self.events.borrow_mut());
+        let mut events = std::mem::take(&mut *self.events.borrow_mut());
         if self.cpu_time.is_exhausted() {
-            told.push(EngineEvent::Thrown(explain_limit(
+            events.push(EngineEvent::Thrown(explain_limit(
                 Box::default(),
                 &self.cpu_time,
                 &self.source,
             )));
         }
-        told
+        events
     }
 }
 
@@ -157,18 +150,18 @@ impl Engine {
 fn bootstrap<'js>(
     ctx: &Ctx<'js>,
     file: &str,
-    told: &Rc<RefCell<Vec<EngineEvent>>>,
+    events: &Rc<RefCell<Vec<EngineEvent>>>,
 ) -> rquickjs::Result<Object<'js>> {
-    let (told, file) = (Rc::clone(told), file.to_owned());
-    let tell = JsFunction::new(ctx.clone(), move |what: String, number: u32, text: String| {
-        let new = match what.as_str() {
+    let (events, file) = (Rc::clone(events), file.to_owned());
+    let tell = JsFunction::new(ctx.clone(), move |message: String, number: u32, text: String| {
+        let new = match message.as_str() {
             "next" => EngineEvent::Next(number, text),
             "done" => EngineEvent::Done(Some(text)),
             "nothing" => EngineEvent::Done(None),
             "thrown" => EngineEvent::Thrown(ScriptError::from_json(&text, &file)),
             level => EngineEvent::Log { is_warning: level == "warn", line: text },
         };
-        told.borrow_mut().push(new);
+        events.borrow_mut().push(new);
     })?;
     let mut options = EvalOptions::default();
     options.filename = Some("creole".to_owned());
@@ -194,15 +187,15 @@ fn take_exception<'js>(
 
 /// The error for a script that was ended because of a limit.
 fn explain_limit(
-    thrown: Box<ScriptError>,
+    error: Box<ScriptError>,
     meter: &CpuTimeLimit,
     source: &ScriptSource,
 ) -> Box<ScriptError> {
     if !meter.is_exhausted() {
-        return thrown;
+        return error;
     }
-    let most = source.limits.cpu_time.as_millis();
+    let max = source.limits.cpu_time.as_millis();
     ScriptError::limit_exceeded(format!(
-        "the script used more than {most} ms of CPU time and was stopped"
+        "the script used more than {max} ms of CPU time and was stopped"
     ))
 }

@@ -37,8 +37,8 @@ impl ScriptError {
 
     /// Reads the engine's JSON report, with its position in the file of this name.
     pub(super) fn from_json(text: &str, file: &str) -> Box<Self> {
-        let thrown: Self = serde_json::from_str(text).unwrap_or_default();
-        Box::new(thrown.with_location(file))
+        let error: Self = serde_json::from_str(text).unwrap_or_default();
+        Box::new(error.with_location(file))
     }
 
     /// Adds the position that the stack names.
@@ -67,8 +67,8 @@ impl fmt::Display for ScriptError {
 /// The first position in the file that a stack names.
 fn location_in_stack(stack: &str, file: &str) -> (Option<usize>, Option<usize>) {
     let named = format!("{file}:");
-    let Some(at) = stack.find(&named) else { return (None, None) };
-    let rest = &stack[at + named.len()..];
+    let Some(offset) = stack.find(&named) else { return (None, None) };
+    let rest = &stack[offset + named.len()..];
     let rest = rest.split([')', '\n']).next().unwrap_or_default();
     let mut numbers = rest.split(':').map(|number| number.trim().parse().ok());
     (numbers.next().flatten(), numbers.next().flatten())

@@ -20,8 +20,8 @@ fn refused(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.js");
     std::fs::write(&file, text).unwrap();
-    let told = Script::load(&file, ScriptLimits::default()).unwrap_err().to_string();
-    told.rsplit_once('/').unwrap().1.to_owned()
+    let message = Script::load(&file, ScriptLimits::default()).unwrap_err().to_string();
+    message.rsplit_once('/').unwrap().1.to_owned()
 }
 
 /// The result of a script's tool for an argument.
@@ -44,9 +44,9 @@ fn a_function_accepts_and_returns_json() {
 
 #[test]
 fn an_exception_has_a_position() {
-    let thrown = tool("// one\nfunction tool() {\n  return missing.a;\n}", "{}").unwrap_err();
-    assert_eq!((thrown.name.as_str(), thrown.line), ("ReferenceError", Some(3)));
-    assert!(!thrown.is_deliberate());
+    let error = tool("// one\nfunction tool() {\n  return missing.a;\n}", "{}").unwrap_err();
+    assert_eq!((error.name.as_str(), error.line), ("ReferenceError", Some(3)));
+    assert!(!error.is_deliberate());
     let meant = tool("function tool() { throw new Error('not you'); }", "{}").unwrap_err();
     assert!(meant.is_deliberate() && meant.to_string() == "not you", "{meant:?}");
     assert_eq!(tool("function tool() { throw 'plain'; }", "{}").unwrap_err().to_string(), "plain");
@@ -60,10 +60,10 @@ fn an_exception_has_a_position() {
 
 #[test]
 fn what_is_no_script_is_refused_with_its_place() {
-    let told = refused("function tool() {\n  return (;\n}");
-    assert!(told.starts_with("a.js:2:") && told.contains("SyntaxError"), "{told}");
-    let told = refused("let a = 1;\na.b.c();\nfunction tool() {}");
-    assert!(told.starts_with("a.js:2:") && told.contains("TypeError"), "{told}");
+    let message = refused("function tool() {\n  return (;\n}");
+    assert!(message.starts_with("a.js:2:") && message.contains("SyntaxError"), "{message}");
+    let message = refused("let a = 1;\na.b.c();\nfunction tool() {}");
+    assert!(message.starts_with("a.js:2:") && message.contains("TypeError"), "{message}");
     assert!(refused("let a = 1;").contains("none of the known functions"));
     assert!(refused("for (;;) {}").contains("used more than 500 ms"));
 }
@@ -75,24 +75,24 @@ fn there_is_nothing_but_the_language() {
     assert_eq!(tool(reach, "{}").unwrap().unwrap(), "[]");
     let import = "async function tool() { return (await import('os')).exec; }";
     assert!(tool(import, "{}").is_err());
-    let kept = "const tool = () => typeof std + typeof os + typeof Date.now();";
-    assert_eq!(tool(kept, "{}").unwrap().unwrap(), "\"undefinedundefinednumber\"");
+    let stored = "const tool = () => typeof std + typeof os + typeof Date.now();";
+    assert_eq!(tool(stored, "{}").unwrap().unwrap(), "\"undefinedundefinednumber\"");
 }
 
 #[test]
 fn limits_end_endless_scripts() {
     let computes = limited("function tool() { try { for (;;); } catch { return 1; } }", small());
-    let thrown = computes.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
-    assert!(thrown.to_string().contains("more than 50 ms"), "{thrown}");
+    let error = computes.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
+    assert!(error.to_string().contains("more than 50 ms"), "{error}");
     let grows = limited(
         "function tool() { const a = []; for (;;) a.push('x'.repeat(1e5)); }",
         ScriptLimits { cpu_time: Duration::from_secs(20), ..small() },
     );
-    let thrown = grows.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
-    assert!(thrown.to_string().contains("memory"), "{thrown}");
+    let error = grows.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
+    assert!(error.to_string().contains("memory"), "{error}");
     let deep = limited("function tool() { const f = () => f() + 1; return f(); }", small());
-    let thrown = deep.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
-    assert!(thrown.to_string().contains("stack"), "{thrown}");
+    let error = deep.call_blocking(Function::Tool, &["{}".into()]).unwrap_err();
+    assert!(error.to_string().contains("stack"), "{error}");
     let waits = limited("function tool() { return new Promise(() => {}); }", small());
     assert!(waits.call_blocking(Function::Tool, &["{}".into()]).is_err());
     let regex =
@@ -165,8 +165,8 @@ async fn forwarding_is_bounded_and_a_missing_await_is_reported() {
     assert_eq!(passed, 100);
     let idle = script("const request = () => new Promise(() => {});");
     let mut session = idle.begin(Function::Request, vec!["{}".into()]).await.unwrap();
-    let ScriptStep::Done(Err(thrown)) = session.next_step().await else { panic!("it ends") };
-    assert!(thrown.to_string().contains("never resolved"), "{thrown}");
+    let ScriptStep::Done(Err(error)) = session.next_step().await else { panic!("it ends") };
+    assert!(error.to_string().contains("never resolved"), "{error}");
 }
 
 #[test]

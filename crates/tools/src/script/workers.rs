@@ -81,26 +81,26 @@ pub(super) fn start(start: StartCall) -> Result<Sender<WorkerMessage>, Box<Scrip
 
 impl Workers {
     fn pick_worker(&self, compute: Duration) -> Option<Worker> {
-        let most = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
+        let max = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
         let mut all = self.all.lock();
-        if all.len() < most {
+        if all.len() < max {
             all.push(spawn()?);
         }
         let turn = usize::try_from(self.turn.fetch_add(1, Ordering::Relaxed)).unwrap_or_default();
         let mut places = (0..all.len()).map(|step| (turn + step) % all.len());
         // A late worker may be stuck forever, so others are preferred.
-        let place = places.find(|place| !all[*place].is_late(compute * 2 + BUSY_AFTER));
-        let place = place.unwrap_or(turn % all.len());
-        if all[place].is_late(compute * 4 + LOST_AFTER) {
+        let index = places.find(|index| !all[*index].is_late(compute * 2 + BUSY_AFTER));
+        let index = index.unwrap_or(turn % all.len());
+        if all[index].is_late(compute * 4 + LOST_AFTER) {
             if self.lost.fetch_add(1, Ordering::Relaxed) >= MAX_LOST_WORKERS {
                 return None;
             }
             tracing::error!(
                 "a script blocks its thread and cannot be interrupted; a new thread replaces it"
             );
-            all[place] = spawn()?;
+            all[index] = spawn()?;
         }
-        Some(all[place].clone())
+        Some(all[index].clone())
     }
 }
 
@@ -146,8 +146,8 @@ fn run_worker(messages: &Receiver<WorkerMessage>, busy: &Mutex<Option<Instant>>)
             WorkerMessage::Resume(session, next, answer) => {
                 if let Some(mut running) = sessions.remove(&session) {
                     running.open_calls -= 1;
-                    let told = running.engine.resume(next, &answer);
-                    if running.handle_events(told) {
+                    let events = running.engine.resume(next, &answer);
+                    if running.handle_events(events) {
                         sessions.insert(session, running);
                     }
                 }
@@ -162,23 +162,23 @@ fn begin(start: StartCall) -> Option<RunningCall> {
     let StartCall { source, function, arguments, steps, cancelled, .. } = start;
     let engine = match Engine::load(&source, cancelled) {
         Ok(engine) => engine,
-        Err(thrown) => {
+        Err(error) => {
             // A dropped call needs no result.
-            _ = steps.send(ScriptStep::Done(Err(thrown)));
+            _ = steps.send(ScriptStep::Done(Err(error)));
             return None;
         }
     };
     let name = source.name.clone();
-    let told = engine.begin(function, &arguments);
+    let events = engine.begin(function, &arguments);
     let mut running = RunningCall { engine, name, steps, open_calls: 0, lines: 0 };
-    running.handle_events(told).then_some(running)
+    running.handle_events(events).then_some(running)
 }
 
 impl RunningCall {
     /// Forwards the events of the script. Returns whether it continues.
-    fn handle_events(&mut self, told: Vec<EngineEvent>) -> bool {
-        for told in told {
-            let done = match told {
+    fn handle_events(&mut self, events: Vec<EngineEvent>) -> bool {
+        for event in events {
+            let done = match event {
                 EngineEvent::Next(number, call) => {
                     self.open_calls += 1;
                     _ = self.steps.send(ScriptStep::Next(number, call));
@@ -189,7 +189,7 @@ impl RunningCall {
                     continue;
                 }
                 EngineEvent::Done(value) => Ok(value),
-                EngineEvent::Thrown(thrown) => Err(thrown),
+                EngineEvent::Thrown(error) => Err(error),
             };
             _ = self.steps.send(ScriptStep::Done(done));
             return false;
@@ -197,9 +197,9 @@ impl RunningCall {
         if self.open_calls > 0 {
             return true;
         }
-        let what = "the script did not finish: it waits for a promise that is never resolved, or \
+        let description = "the script did not finish: it waits for a promise that is never resolved, or \
             its memory limit is reached";
-        _ = self.steps.send(ScriptStep::Done(Err(ScriptError::limit_exceeded(what))));
+        _ = self.steps.send(ScriptStep::Done(Err(ScriptError::limit_exceeded(description))));
         false
     }
 

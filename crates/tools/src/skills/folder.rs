@@ -63,8 +63,8 @@ struct FolderLevel<'a> {
 impl<'a> SkillFolder<'a> {
     pub(super) fn open(path: &'a Path) -> Result<Self, FileError> {
         let unreadable = |error: io::Error| {
-            let what = format!("cannot read the folder of skills: {error}");
-            FileError::new(path, what).help("use a folder that contains one folder per skill")
+            let message = format!("cannot read the folder of skills: {error}");
+            FileError::new(path, message).help("use a folder that contains one folder per skill")
         };
         let real = fs::canonicalize(path).map_err(unreadable)?;
         let top = openat(CWD, &real, FOLDER | OFlags::NOFOLLOW, Mode::empty());
@@ -96,8 +96,8 @@ impl<'a> SkillFolder<'a> {
         let has_manifest = names.iter().any(|name| name == MANIFEST);
         if has_manifest && level.path.is_empty() {
             let help = "put each skill into its own folder inside this one";
-            let what = format!("the folder of skills itself has a `{MANIFEST}`");
-            return Err(FileError::new(&self.path.join(MANIFEST), what).help(help));
+            let message = format!("the folder of skills itself has a `{MANIFEST}`");
+            return Err(FileError::new(&self.path.join(MANIFEST), message).help(help));
         }
         if has_manifest {
             self.contents.skills.push(level.path.to_owned());
@@ -139,8 +139,8 @@ impl<'a> SkillFolder<'a> {
             }
             self.names += 1;
             if self.names > MAX_NAMES {
-                let what = format!("the folder of skills contains more than {MAX_NAMES} names");
-                return Err(FileError::new(self.path, what).help("use a smaller folder"));
+                let message = format!("the folder of skills contains more than {MAX_NAMES} names");
+                return Err(FileError::new(self.path, message).help("use a smaller folder"));
             }
             match entry.file_name().to_str() {
                 Ok(name) => names.push(name.to_owned()),
@@ -245,8 +245,8 @@ impl<'a> SkillFolder<'a> {
             return Ok(Ok(()));
         }
         if level.above.len() > MAX_DEPTH {
-            let what = format!("the folder is nested deeper than {MAX_DEPTH} levels");
-            self.report_unreadable(path, what, Some("move it up"));
+            let message = format!("the folder is nested deeper than {MAX_DEPTH} levels");
+            self.report_unreadable(path, message, Some("move it up"));
             return Ok(Ok(()));
         }
         let above = level.above.iter().copied().chain([here]).collect();
@@ -271,14 +271,15 @@ impl<'a> SkillFolder<'a> {
             Err(error) => return Ok(Err(error)),
         };
         if bytes.len() > MAX_BYTES {
-            let what = format!("the file has more than {MAX_BYTES} bytes");
-            self.report_unreadable(path, what, Some("clients need not accept a larger skill"));
+            let message = format!("the file has more than {MAX_BYTES} bytes");
+            self.report_unreadable(path, message, Some("clients need not accept a larger skill"));
             return Ok(Ok(()));
         }
         self.bytes += bytes.len();
         if self.bytes > MAX_READ_BYTES {
-            let what = format!("the skills in this folder have more than {MAX_READ_BYTES} bytes");
-            return Err(FileError::new(self.path, what).help("use a smaller folder"));
+            let message =
+                format!("the skills in this folder have more than {MAX_READ_BYTES} bytes");
+            return Err(FileError::new(self.path, message).help("use a smaller folder"));
         }
         self.contents.files.insert(path.to_owned(), bytes.into());
         Ok(Ok(()))
@@ -305,17 +306,17 @@ impl<'a> SkillFolder<'a> {
     fn report_not_a_file(&mut self, path: &str, in_skill: bool) {
         // Errors outside of skills are ignored.
         if in_skill {
-            let what = "it is neither a file nor a folder";
+            let description = "it is neither a file nor a folder";
             self.report_unreadable(
                 path,
-                what,
+                description,
                 Some("pipes, sockets and devices cannot be part of a skill"),
             );
         }
     }
 
-    fn report_unreadable(&mut self, path: &str, what: impl Into<String>, help: Option<&str>) {
-        let mut problem = FileError::new(&self.path.join(path), what);
+    fn report_unreadable(&mut self, path: &str, message: impl Into<String>, help: Option<&str>) {
+        let mut problem = FileError::new(&self.path.join(path), message);
         problem.help = help.map(str::to_owned);
         self.contents.unreadable.push((path.to_owned(), problem));
     }

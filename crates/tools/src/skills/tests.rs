@@ -64,7 +64,7 @@ fn a_wrong_skill_is_told_and_the_others_are_served() {
     ]);
     let loaded = load(folder.path()).unwrap();
     assert_eq!(uris(&loaded), ["skill://right/SKILL.md"]);
-    let said: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
     let place = folder.path().display();
     let expected = [
         format!(
@@ -73,7 +73,7 @@ fn a_wrong_skill_is_told_and_the_others_are_served() {
         ),
         format!("{place}/other/skill.md: the file is not a skill; rename it to `SKILL.md`"),
     ];
-    assert_eq!(said, expected);
+    assert_eq!(messages, expected);
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn a_link_is_followed_inside_of_the_folder_and_refused_outside() {
         ("common/text.md", "common"),
         (".git/config", "hidden"),
     ]);
-    let at = |path: &str| folder.path().join(path);
-    symlink("../common/text.md", at("good/text.md")).unwrap();
-    symlink("../common", at("good/all")).unwrap();
-    symlink(secret.path().join("secret.txt"), at("bad/secret.txt")).unwrap();
+    let path_of = |path: &str| folder.path().join(path);
+    symlink("../common/text.md", path_of("good/text.md")).unwrap();
+    symlink("../common", path_of("good/all")).unwrap();
+    symlink(secret.path().join("secret.txt"), path_of("bad/secret.txt")).unwrap();
     let loaded = load(folder.path()).unwrap();
     assert_eq!(uris(&loaded), ["skill://good/SKILL.md"]);
     assert!(
@@ -105,7 +105,7 @@ fn a_link_is_followed_inside_of_the_folder_and_refused_outside() {
             .contains("bad/secret.txt: the symbolic link leads out of the folder of skills")
     );
 
-    for (target, said) in [
+    for (target, text) in [
         (secret.path().to_str().unwrap(), "leads out of the folder of skills"),
         ("../../..", "leads out of the folder of skills"),
         ("/dev/zero", "leads out of the folder of skills"),
@@ -114,11 +114,11 @@ fn a_link_is_followed_inside_of_the_folder_and_refused_outside() {
         ("secret.txt", "cannot be read"),
         ("nowhere", "cannot be read"),
     ] {
-        std::fs::remove_file(at("bad/secret.txt")).unwrap();
-        symlink(target, at("bad/secret.txt")).unwrap();
+        std::fs::remove_file(path_of("bad/secret.txt")).unwrap();
+        symlink(target, path_of("bad/secret.txt")).unwrap();
         let loaded = load(folder.path()).unwrap();
         assert_eq!(uris(&loaded), ["skill://good/SKILL.md"], "{target}");
-        assert!(only_problem(&loaded).contains(said), "{target}: {:?}", loaded.errors);
+        assert!(only_problem(&loaded).contains(text), "{target}: {:?}", loaded.errors);
     }
 }
 
@@ -145,9 +145,9 @@ fn sizes_and_depths_have_an_end() {
     file.set_len(1 << 40).unwrap();
     let loaded = load(folder.path()).unwrap();
     assert!(uris(&loaded).is_empty());
-    let said: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
-    assert!(said[0].contains("deeper than 16 levels"), "{said:?}");
-    assert!(said[1].contains("sparse: the file has more than 16777216 bytes"), "{said:?}");
+    let messages: Vec<String> = loaded.errors.iter().map(ToString::to_string).collect();
+    assert!(messages[0].contains("deeper than 16 levels"), "{messages:?}");
+    assert!(messages[1].contains("sparse: the file has more than 16777216 bytes"), "{messages:?}");
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn a_folder_that_cannot_be_one_is_refused() {
     let itself = load(folder.path()).unwrap_err().to_string();
     assert!(itself.contains("SKILL.md: the folder of skills itself has a `SKILL.md`"), "{itself}");
     for path in ["nowhere", "SKILL.md"] {
-        let said = load(&folder.path().join(path)).unwrap_err().to_string();
-        assert!(said.contains("cannot read the folder of skills"), "{said}");
+        let output = load(&folder.path().join(path)).unwrap_err().to_string();
+        assert!(output.contains("cannot read the folder of skills"), "{output}");
     }
     let empty = load(&folder.path().join("empty")).unwrap();
     assert!(only_problem(&empty).contains("the folder contains no skill"));

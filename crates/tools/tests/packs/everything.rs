@@ -37,11 +37,11 @@ fn roots_response() -> Value {
 async fn retry_with_responses(
     client: &mut PackClient,
     tool: &str,
-    asked: &Value,
-    answers: Value,
+    request: &Value,
+    responses: Value,
 ) -> Value {
-    let mut params = json!({"name": tool, "arguments": {}, "inputResponses": answers});
-    if let Some(state) = asked.get("requestState") {
+    let mut params = json!({"name": tool, "arguments": {}, "inputResponses": responses});
+    if let Some(state) = request.get("requestState") {
         params["requestState"] = state.clone();
     }
     client.request("tools/call", params).await
@@ -198,7 +198,7 @@ async fn a_session_answers_round_after_round() {
 
 #[tokio::test]
 async fn a_modern_client_is_asked_by_the_suites_keys() {
-    for (tool, key, method, answer, expected) in [
+    for (tool, key, method, response, expected) in [
         (
             "elicitation",
             "user_name",
@@ -235,7 +235,7 @@ async fn a_modern_client_is_asked_by_the_suites_keys() {
         assert_eq!(asked["resultType"], "input_required", "{asked}");
         assert_eq!(asked["inputRequests"].as_object().unwrap().len(), 1);
         assert_eq!(asked["inputRequests"][key]["method"], method, "{asked}");
-        let done = retry_with_responses(&mut client, &tool, &asked, json!({key: answer})).await;
+        let done = retry_with_responses(&mut client, &tool, &asked, json!({key: response})).await;
         assert_eq!(text_of(&done["result"]), expected);
     }
 }
@@ -244,10 +244,11 @@ async fn a_modern_client_is_asked_by_the_suites_keys() {
 async fn a_tampered_state_is_refused() {
     let mut client = modern(all_capabilities());
     let tool = "test_input_required_result_tampered_state";
-    let mut asked = client.call(tool, json!({})).await;
-    asked["requestState"] = json!(format!("{}-TAMPERED", asked["requestState"].as_str().unwrap()));
-    let answers = json!({"confirm": accept_response(json!({"ok": true}))});
-    let refused = retry_with_responses(&mut client, tool, &asked, answers).await;
+    let mut request = client.call(tool, json!({})).await;
+    request["requestState"] =
+        json!(format!("{}-TAMPERED", request["requestState"].as_str().unwrap()));
+    let responses = json!({"confirm": accept_response(json!({"ok": true}))});
+    let refused = retry_with_responses(&mut client, tool, &request, responses).await;
     assert_eq!(refused["error"]["code"], -32602);
 }
 
@@ -281,14 +282,14 @@ async fn a_stateless_client_goes_through_two_rounds() {
 async fn invalid_input_responses_are_requested_again_or_refused() {
     let mut client = modern(all_capabilities());
     let tool = "test_input_required_result_elicitation";
-    let wrong = retry_with_responses(
+    let invalid = retry_with_responses(
         &mut client,
         tool,
         &json!({}),
         json!({"wrong_key": accept_response(json!({}))}),
     )
     .await;
-    assert_eq!(wrong["result"]["resultType"], "input_required");
+    assert_eq!(invalid["result"]["resultType"], "input_required");
     let extra =
         json!({"user_name": accept_response(json!({"name": "Ada"})), "more": {"action": "accept"}});
     let done = retry_with_responses(&mut client, tool, &json!({}), extra).await;
@@ -301,8 +302,8 @@ async fn invalid_input_responses_are_requested_again_or_refused() {
 #[tokio::test]
 async fn input_is_requested_only_for_declared_capabilities() {
     let mut client = modern(json!({"sampling": {}}));
-    let asked = client.call("test_input_required_result_capabilities", json!({})).await;
-    let requests = asked["inputRequests"].as_object().unwrap();
+    let received = client.call("test_input_required_result_capabilities", json!({})).await;
+    let requests = received["inputRequests"].as_object().unwrap();
     let methods: Vec<_> = requests.values().map(|request| &request["method"]).collect();
     assert_eq!(methods, ["sampling/createMessage"]);
 
@@ -317,11 +318,11 @@ async fn input_is_requested_only_for_declared_capabilities() {
 async fn a_prompt_may_request_input_first() {
     let mut client = modern(all_capabilities());
     let name = "test_input_required_result_prompt";
-    let asked = client.request("prompts/get", json!({"name": name})).await;
-    assert!(asked["result"]["inputRequests"]["user_context"].is_object(), "{asked}");
-    let answers = json!({"user_context": accept_response(json!({"context": "tests"}))});
-    let state = &asked["result"]["requestState"];
-    let params = json!({"name": name, "inputResponses": answers, "requestState": state});
+    let request = client.request("prompts/get", json!({"name": name})).await;
+    assert!(request["result"]["inputRequests"]["user_context"].is_object(), "{request}");
+    let responses = json!({"user_context": accept_response(json!({"context": "tests"}))});
+    let state = &request["result"]["requestState"];
+    let params = json!({"name": name, "inputResponses": responses, "requestState": state});
     let done = client.request("prompts/get", params).await;
     assert_eq!(done["result"]["messages"][0]["content"]["text"], "Use this context: tests");
 }

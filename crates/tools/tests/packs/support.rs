@@ -124,9 +124,9 @@ impl PackClient {
     /// Waits for a notification of that method.
     pub(crate) async fn notification(&mut self, method: &str) -> Value {
         loop {
-            if let Some(place) = self.notifications.iter().position(|sent| sent["method"] == method)
+            if let Some(index) = self.notifications.iter().position(|sent| sent["method"] == method)
             {
-                return self.notifications.remove(place);
+                return self.notifications.remove(index);
             }
             let message = self.next().await;
             self.take(message).await;
@@ -135,10 +135,10 @@ impl PackClient {
 
     /// The result of a tool.
     pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let answer =
+        let response =
             self.request("tools/call", json!({"name": tool, "arguments": arguments})).await;
-        assert!(answer.get("result").is_some(), "{answer}");
-        answer["result"].clone()
+        assert!(response.get("result").is_some(), "{response}");
+        response["result"].clone()
     }
 
     /// The text of a tool call that must succeed.
@@ -161,8 +161,8 @@ impl PackClient {
             self.notifications.push(message);
             return;
         }
-        let place = self.input_responses.iter().position(|(known, _)| *known == method);
-        let (_, result) = self.input_responses.remove(place.expect("a question that is expected"));
+        let index = self.input_responses.iter().position(|(known, _)| *known == method);
+        let (_, result) = self.input_responses.remove(index.expect("a question that is expected"));
         let id = message["id"].clone();
         self.input_requests.push(message);
         self.write(&json!({"jsonrpc": "2.0", "id": id, "result": result})).await;

@@ -32,8 +32,8 @@ async fn create_task(client: &mut PackClient, description: &str) -> String {
 
 #[tokio::test]
 async fn a_created_task_is_returned_unchanged() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let text = client.text("create_task", json!({"description": "Fix parser bug"})).await;
     let id = serde_json::from_str::<Value>(&text).unwrap()["id"].as_str().unwrap().to_owned();
     let expected = format!(r#"{{"id":"{id}","description":"Fix parser bug","status":"pending"}}"#);
@@ -44,8 +44,8 @@ async fn a_created_task_is_returned_unchanged() {
 
 #[tokio::test]
 async fn a_missing_task_is_a_failure_of_the_tool() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let expected = "error: task not found: task_xyz";
     let id = json!({"id": "task_xyz"});
     assert_eq!(client.failure("get_task", id.clone()).await, expected);
@@ -57,8 +57,8 @@ async fn a_missing_task_is_a_failure_of_the_tool() {
 
 #[tokio::test]
 async fn descriptions_are_neither_empty_nor_endless() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     client.failure("create_task", json!({"description": ""})).await;
     client.failure("create_task", json!({"description": "x".repeat(10_001)})).await;
     client.failure("create_task", json!({"description": "x", "extra": 1})).await;
@@ -67,8 +67,8 @@ async fn descriptions_are_neither_empty_nor_endless() {
 
 #[tokio::test]
 async fn an_update_changes_the_given_members_and_requires_at_least_one() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let id = create_task(&mut client, "one").await;
     let text = client.text("update_task", json!({"id": id, "status": "in_progress"})).await;
     assert_eq!(text, format!(r#"{{"id":"{id}","description":"one","status":"in_progress"}}"#));
@@ -87,8 +87,8 @@ async fn an_update_changes_the_given_members_and_requires_at_least_one() {
 
 #[tokio::test]
 async fn the_list_is_paged_by_cursors_in_the_order_of_creation() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     assert_eq!(client.text("list_tasks", json!({})).await, r#"{"tasks":[]}"#);
     for number in 0..5 {
         create_task(&mut client, &number.to_string()).await;
@@ -118,8 +118,8 @@ async fn the_list_is_paged_by_cursors_in_the_order_of_creation() {
 
 #[tokio::test]
 async fn the_list_can_be_of_one_status() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let id = create_task(&mut client, "one").await;
     create_task(&mut client, "two").await;
     client.text("update_task", json!({"id": id, "status": "cancelled"})).await;
@@ -130,24 +130,24 @@ async fn the_list_can_be_of_one_status() {
 
 #[tokio::test]
 async fn a_wait_sees_changes_of_another_server() {
-    let place = TaskDirectory::new();
-    let (mut client, mut other) = (place.client().await, place.client().await);
+    let directory = TaskDirectory::new();
+    let (mut client, mut other) = (directory.client().await, directory.client().await);
     let id = create_task(&mut client, "shared").await;
     let params = json!({"name": "wait_task", "arguments": {"id": id, "status": "done", "timeout_seconds": 15}});
     let waiting = client.send("tools/call", params).await;
     delay(Duration::from_millis(300)).await;
     other.text("update_task", json!({"id": id, "status": "done"})).await;
     let started = Instant::now();
-    let answer = client.response(waiting).await;
+    let response = client.response(waiting).await;
     let expected = format!(r#"{{"id":"{id}","description":"shared","status":"done"}}"#);
-    assert_eq!(text_of(&answer["result"]), expected);
+    assert_eq!(text_of(&response["result"]), expected);
     assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]
 async fn a_wait_sees_changes_of_the_same_server() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let id = create_task(&mut client, "mine").await;
     let params = json!({"name": "wait_task", "arguments": {"id": id, "status": "done"}});
     let waiting = client.send("tools/call", params).await;
@@ -163,8 +163,8 @@ async fn a_wait_sees_changes_of_the_same_server() {
 
 #[tokio::test]
 async fn a_wait_ends_when_its_time_is_over() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let id = create_task(&mut client, "slow").await;
     for seconds in [0, 1] {
         let arguments = json!({"id": id, "status": "done", "timeout_seconds": seconds});
@@ -176,8 +176,8 @@ async fn a_wait_ends_when_its_time_is_over() {
 
 #[tokio::test]
 async fn a_wait_shows_that_it_is_alive() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let id = create_task(&mut client, "slow").await;
     let params = json!({
         "name": "wait_task",
@@ -197,8 +197,8 @@ async fn a_wait_shows_that_it_is_alive() {
 
 #[tokio::test]
 async fn a_cancelled_wait_is_not_answered_and_frees_the_connection() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let id = create_task(&mut client, "slow").await;
     let params = json!({"name": "wait_task", "arguments": {"id": id, "status": "done"}});
     let waiting = client.send("tools/call", params).await;
@@ -209,8 +209,8 @@ async fn a_cancelled_wait_is_not_answered_and_frees_the_connection() {
 
 #[tokio::test]
 async fn a_task_is_a_resource_that_can_be_read_completed_and_watched() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let id = create_task(&mut client, "seen").await;
     let uri = format!("task://{id}");
     let read = client.request("resources/read", json!({"uri": uri})).await;
@@ -236,21 +236,21 @@ async fn a_task_is_a_resource_that_can_be_read_completed_and_watched() {
 
 #[tokio::test]
 async fn a_file_that_is_not_a_database_is_reported_to_the_caller() {
-    let place = TaskDirectory::new();
-    let data = place.directory.path().join("data");
+    let directory = TaskDirectory::new();
+    let data = directory.directory.path().join("data");
     std::fs::create_dir(&data).unwrap();
     std::fs::write(data.join("tasks.sqlite3"), "garbage ".repeat(1000)).unwrap();
-    let mut client = place.client().await;
-    let told = client.failure("list_tasks", json!({})).await;
-    assert!(told.starts_with("error: ") && told.contains("tasks.sqlite3"), "{told}");
-    let folder = place.directory.path().to_str().unwrap();
-    assert!(!told.contains(folder) && !told.contains('/'), "{told}");
+    let mut client = directory.client().await;
+    let message = client.failure("list_tasks", json!({})).await;
+    assert!(message.starts_with("error: ") && message.contains("tasks.sqlite3"), "{message}");
+    let folder = directory.directory.path().to_str().unwrap();
+    assert!(!message.contains(folder) && !message.contains('/'), "{message}");
 }
 
 #[tokio::test]
 async fn hints_describe_safety() {
-    let place = TaskDirectory::new();
-    let mut client = place.client().await;
+    let directory = TaskDirectory::new();
+    let mut client = directory.client().await;
     let listed = client.request("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap();
     let hint = |name: &str, hint: &str| {

@@ -13,33 +13,33 @@ const SECRET: &str = "the secret outside";
 
 /// A folder `root` beside the folders `outside` and `root2`, which contain the secret.
 fn stage() -> (TempDir, RootDirectory) {
-    let place = tempdir().unwrap();
-    let at = |path: &str| place.path().join(path);
+    let directory = tempdir().unwrap();
+    let path_of = |path: &str| directory.path().join(path);
     for folder in ["root/inner", "outside", "root2"] {
-        fs::create_dir_all(at(folder)).unwrap();
+        fs::create_dir_all(path_of(folder)).unwrap();
     }
     for secret in ["outside/secret.txt", "root2/secret.txt", "secret.txt"] {
-        fs::write(at(secret), SECRET).unwrap();
+        fs::write(path_of(secret), SECRET).unwrap();
     }
-    fs::write(at("root/open.txt"), "open").unwrap();
-    fs::write(at("root/inner/deep.txt"), "deep").unwrap();
-    symlink(at("outside/secret.txt"), at("root/link.txt")).unwrap();
-    symlink("../outside/secret.txt", at("root/relative.txt")).unwrap();
-    symlink(at("outside"), at("root/folder")).unwrap();
-    symlink("..", at("root/up")).unwrap();
-    symlink("inner", at("root/inside")).unwrap();
-    symlink("open.txt", at("root/alias.txt")).unwrap();
-    symlink("loop", at("root/loop")).unwrap();
-    symlink("/proc/self/environ", at("root/environ")).unwrap();
-    symlink("/dev/zero", at("root/zero")).unwrap();
-    let root = RootDirectory::new(&at("root"));
-    (place, root)
+    fs::write(path_of("root/open.txt"), "open").unwrap();
+    fs::write(path_of("root/inner/deep.txt"), "deep").unwrap();
+    symlink(path_of("outside/secret.txt"), path_of("root/link.txt")).unwrap();
+    symlink("../outside/secret.txt", path_of("root/relative.txt")).unwrap();
+    symlink(path_of("outside"), path_of("root/folder")).unwrap();
+    symlink("..", path_of("root/up")).unwrap();
+    symlink("inner", path_of("root/inside")).unwrap();
+    symlink("open.txt", path_of("root/alias.txt")).unwrap();
+    symlink("loop", path_of("root/loop")).unwrap();
+    symlink("/proc/self/environ", path_of("root/environ")).unwrap();
+    symlink("/dev/zero", path_of("root/zero")).unwrap();
+    let root = RootDirectory::new(&path_of("root"));
+    (directory, root)
 }
 
 #[test]
 fn no_path_leads_out_of_the_folder() {
-    let (place, root) = stage();
-    let absolute = place.path().join("outside/secret.txt").display().to_string();
+    let (directory, root) = stage();
+    let absolute = directory.path().join("outside/secret.txt").display().to_string();
     let long = "a/".repeat(3000);
     let probes = [
         "../outside/secret.txt",
@@ -89,12 +89,12 @@ fn no_path_leads_out_of_the_folder() {
 
 #[test]
 fn only_regular_files_are_opened() {
-    let (place, root) = stage();
-    let at = |name: &str| place.path().join("root").join(name);
+    let (directory, root) = stage();
+    let path_of = |name: &str| directory.path().join("root").join(name);
     // Opening a pipe for reading waits for a writer: the test would not end.
     let mode = Mode::RWXU;
-    rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    rustix::fs::mknodat(CWD, path_of("pipe"), FileType::Fifo, mode, 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(path_of("socket")).unwrap();
     for name in ["pipe", "socket"] {
         assert!(matches!(root.read(name, 1000), Err(ReadError::NotFound)), "{name}");
         assert!(
@@ -106,9 +106,9 @@ fn only_regular_files_are_opened() {
 
 #[test]
 fn a_file_that_has_another_name_is_there_only_where_that_is_allowed() {
-    let (place, root) = stage();
-    let inner = place.path().join("root/inner");
-    fs::hard_link(place.path().join("outside/secret.txt"), inner.join("hard.txt")).unwrap();
+    let (directory, root) = stage();
+    let inner = directory.path().join("root/inner");
+    fs::hard_link(directory.path().join("outside/secret.txt"), inner.join("hard.txt")).unwrap();
     let strict = root.clone().with_hard_links(false);
     assert!(matches!(strict.read("inner/hard.txt", 1000), Err(ReadError::NotFound)));
     assert!(matches!(
@@ -117,15 +117,15 @@ fn a_file_that_has_another_name_is_there_only_where_that_is_allowed() {
     ));
     assert_eq!(strict.read("inner/deep.txt", 1000).unwrap(), b"deep");
     assert_eq!(root.read("inner/hard.txt", 1000).unwrap(), SECRET.as_bytes());
-    fs::remove_file(place.path().join("outside/secret.txt")).unwrap();
+    fs::remove_file(directory.path().join("outside/secret.txt")).unwrap();
     assert!(strict.read("inner/hard.txt", 1000).is_ok(), "the file has one name again");
 }
 
 /// A file that another thread extends as fast as it can while it is read.
 #[test]
 fn a_file_that_grows_while_it_is_read_is_cut_off() {
-    let (place, root) = stage();
-    let path = place.path().join("root/grows");
+    let (directory, root) = stage();
+    let path = directory.path().join("root/grows");
     fs::write(&path, "").unwrap();
     let ended = Arc::new(AtomicBool::new(false));
     let writer = {
@@ -147,14 +147,14 @@ fn a_file_that_grows_while_it_is_read_is_cut_off() {
     }
     ended.store(true, Ordering::Relaxed);
     writer.join().unwrap();
-    fs::create_dir(place.path().join("root/folder.txt")).unwrap();
+    fs::create_dir(directory.path().join("root/folder.txt")).unwrap();
     assert!(matches!(root.read("folder.txt", 1000), Err(ReadError::NotFound)));
 }
 
 #[test]
 fn a_file_has_a_largest_size_also_if_it_has_holes() {
-    let (place, root) = stage();
-    let sparse = File::create(place.path().join("root/sparse")).unwrap();
+    let (directory, root) = stage();
+    let sparse = File::create(directory.path().join("root/sparse")).unwrap();
     sparse.set_len(1 << 40).unwrap();
     assert!(matches!(root.read("sparse", 1 << 20), Err(ReadError::TooLarge)));
     assert!(matches!(root.read("open.txt", 3), Err(ReadError::TooLarge)));
@@ -165,28 +165,28 @@ fn a_file_has_a_largest_size_also_if_it_has_holes() {
 /// with the secret.
 #[test]
 fn a_link_that_is_swapped_in_during_a_read_is_not_followed() {
-    let (place, root) = stage();
-    let at = |path: &str| place.path().join(path);
-    fs::create_dir(at("root/swap")).unwrap();
-    fs::write(at("root/swap/secret.txt"), "harmless").unwrap();
-    fs::write(at("root/target.txt"), "harmless").unwrap();
+    let (directory, root) = stage();
+    let path_of = |path: &str| directory.path().join(path);
+    fs::create_dir(path_of("root/swap")).unwrap();
+    fs::write(path_of("root/swap/secret.txt"), "harmless").unwrap();
+    fs::write(path_of("root/target.txt"), "harmless").unwrap();
     let ended = Arc::new(AtomicBool::new(false));
     let swapper = {
-        let (ended, at) = (Arc::clone(&ended), place.path().to_owned());
-        let at = move |path: &str| at.join(path);
+        let (ended, at) = (Arc::clone(&ended), directory.path().to_owned());
+        let path_of = move |path: &str| at.join(path);
         thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
-                _ = symlink(at("outside/secret.txt"), at("root/new"));
-                _ = fs::rename(at("root/new"), at("root/target.txt"));
-                _ = fs::rename(at("root/swap"), at("root/kept"));
-                _ = symlink(at("outside"), at("root/swap"));
+                _ = symlink(path_of("outside/secret.txt"), path_of("root/new"));
+                _ = fs::rename(path_of("root/new"), path_of("root/target.txt"));
+                _ = fs::rename(path_of("root/swap"), path_of("root/kept"));
+                _ = symlink(path_of("outside"), path_of("root/swap"));
                 // Long enough to be observed, even on one core.
                 thread::yield_now();
-                _ = fs::remove_file(at("root/swap"));
-                _ = fs::rename(at("root/kept"), at("root/swap"));
+                _ = fs::remove_file(path_of("root/swap"));
+                _ = fs::rename(path_of("root/kept"), path_of("root/swap"));
                 thread::yield_now();
-                _ = fs::write(at("root/new"), "harmless");
-                _ = fs::rename(at("root/new"), at("root/target.txt"));
+                _ = fs::write(path_of("root/new"), "harmless");
+                _ = fs::rename(path_of("root/new"), path_of("root/target.txt"));
             }
         })
     };

@@ -52,18 +52,18 @@ async fn fetch_text(url: &str, reach: AllowedAddresses) -> Result<String, Docume
     let url = url.parse().map_err(unreadable)?;
     let headers = HeaderMap::from_iter([(USER_AGENT, USER_AGENT_VALUE), (ACCEPT, ACCEPT_VALUE)]);
     let sent = FetchRequest { method: Method::GET, url, headers, body: Bytes::new() };
-    let longest = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
-    let answer = fetcher.fetch(&sent, longest).await.map_err(|why| match why {
+    let max_length = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX);
+    let response = fetcher.fetch(&sent, max_length).await.map_err(|error| match error {
         // A retry would not help.
-        why @ (FetchError::NotPublic | FetchError::TooLong) => {
-            DocumentError::Invalid(why.to_string())
+        error @ (FetchError::NotPublic | FetchError::TooLong) => {
+            DocumentError::Invalid(error.to_string())
         }
-        why => DocumentError::FetchFailed(why.to_string()),
+        error => DocumentError::FetchFailed(error.to_string()),
     })?;
-    match answer.status().is_success() {
-        true => decode_utf8(answer.into_body().into()).map_err(DocumentError::Unreadable),
+    match response.status().is_success() {
+        true => decode_utf8(response.into_body().into()).map_err(DocumentError::Unreadable),
         false => {
-            let status = answer.status().as_u16();
+            let status = response.status().as_u16();
             Err(DocumentError::FetchFailed(format!("the response has status {status}")))
         }
     }

@@ -21,10 +21,10 @@ pub(crate) fn read(text: &str) -> Result<Value, String> {
     let mut builder = YamlBuilder::default();
     for next in Parser::new_from_str(text) {
         let (event, span) = next.map_err(|error| {
-            let place = error.marker();
-            format!("line {}, column {}: {}", place.line(), place.col() + 1, error.info())
+            let marker = error.marker();
+            format!("line {}, column {}: {}", marker.line(), marker.col() + 1, error.info())
         })?;
-        let line = |what: String| format!("line {}: {what}", span_line(&span));
+        let line = |message: String| format!("line {}: {message}", span_line(&span));
         builder.handle_event(event).map_err(line)?;
     }
     builder.done.ok_or_else(|| "the document is empty".to_owned())
@@ -216,7 +216,7 @@ fn number(text: &str) -> Option<Number> {
         return u64::from_str_radix(hexadecimal, 16).ok().map(Number::from);
     }
     let is_number = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
-        && digits.contains(|letter: char| letter.is_ascii_digit())
+        && digits.contains(|character: char| character.is_ascii_digit())
         && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
     if !is_number {
         return None;

@@ -58,8 +58,9 @@ pub(in crate::openapi) fn read_body<'a>(
     operation: Node<'a>,
 ) -> Result<Option<RequestBody<'a>>, String> {
     let Some(written) = operation.get("requestBody") else { return Ok(None) };
-    let node =
-        library.resolve(written).map_err(|why| format!("its body has a reference to {why}"))?;
+    let node = library
+        .resolve(written)
+        .map_err(|reason| format!("its body has a reference to {reason}"))?;
     let required = node.is_true("required");
     let Some((kind, content)) = choose_media_type(library, node)? else { return Ok(None) };
     let schema = content.get("schema");
@@ -76,14 +77,16 @@ pub(in crate::openapi) fn read_body<'a>(
         (BodyKind::Json(_), Some(found)) => body.members = found,
         (BodyKind::Form, Some(found)) => {
             let encoding = content.get("encoding");
-            body.members =
-                found.into_iter().map(|it| with_form_encoding(library, it, encoding)).collect();
+            body.members = found
+                .into_iter()
+                .map(|member| with_form_encoding(library, member, encoding))
+                .collect();
         }
         (BodyKind::Multipart, Some(found)) => {
             let encoding = content.get("encoding");
             body.members = found
                 .into_iter()
-                .map(|it| with_multipart_encoding(library, it, encoding))
+                .map(|member| with_multipart_encoding(library, member, encoding))
                 .collect();
         }
         (BodyKind::Form | BodyKind::Multipart, None) => {
@@ -97,8 +100,8 @@ pub(in crate::openapi) fn read_body<'a>(
                 vec![BodyMember { file, ..new_member(WHOLE_BODY_ARGUMENT, schema, required) }];
         }
     }
-    let files = body.members.iter().filter(|it| it.file.is_some());
-    body.notes.extend(files.map(|it| format!("`{}` is bytes, given in Base64", it.name)));
+    let files = body.members.iter().filter(|member| member.file.is_some());
+    body.notes.extend(files.map(|member| format!("`{}` is bytes, given in Base64", member.name)));
     Ok(Some(body))
 }
 
@@ -116,8 +119,8 @@ fn choose_media_type<'a>(
     let content = node.get("content").into_iter().flat_map(Node::members);
     let mut best: Option<(usize, BodyKind, Node<'a>)> = None;
     let mut refused = None;
-    for (written, content) in content {
-        let media = written.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    for (output, content) in content {
+        let media = output.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let (rank, kind) = match media.as_str() {
             "application/json" => (0, BodyKind::Json(media)),
             "*/*" | "application/*" => (1, BodyKind::Json("application/json".to_owned())),
@@ -156,7 +159,7 @@ fn read_members<'a>(
     let kind = node.get("type").map(|kind| kind.value);
     let is_object = kind.is_none_or(|kind| {
         kind == "object"
-            || kind.as_array().is_some_and(|kinds| kinds.iter().any(|it| it == "object"))
+            || kind.as_array().is_some_and(|kinds| kinds.iter().any(|value| value == "object"))
     });
     if chooses || !is_object {
         return None;
@@ -193,7 +196,8 @@ fn with_form_encoding<'a>(
 ) -> BodyMember<'a> {
     let own = encoding.and_then(|encoding| encoding.get(&member.name));
     let names = member_names(library, member.schema);
-    let is_json = own.and_then(|own| own.text("contentType")).is_some_and(|it| it.contains("json"));
+    let is_json =
+        own.and_then(|own| own.text("contentType")).is_some_and(|text| text.contains("json"));
     let style = own.and_then(|own| own.text("style")).and_then(style_from_name);
     let style = match (style, is_json) {
         (Some(style), _) => style,
@@ -201,7 +205,7 @@ fn with_form_encoding<'a>(
         (None, false) if !names.is_empty() => Style::Json,
         (None, false) => Style::Form,
     };
-    let explode = own.and_then(|own| own.get("explode")).and_then(|it| it.value.as_bool());
+    let explode = own.and_then(|own| own.get("explode")).and_then(|node| node.value.as_bool());
     BodyMember { style, names, explode: explode.unwrap_or(style == Style::Form), ..member }
 }
 
@@ -211,10 +215,11 @@ fn with_multipart_encoding<'a>(
     member: BodyMember<'a>,
     encoding: Option<Node<'_>>,
 ) -> BodyMember<'a> {
-    let Some(said) = file_media_type(library, member.schema) else { return member };
+    let Some(text) = file_media_type(library, member.schema) else { return member };
     let own = encoding.and_then(|encoding| encoding.get(&member.name));
-    let own = own.and_then(|own| own.text("contentType")).filter(|it| is_concrete(it));
-    let media = own.or(said.filter(|it| is_concrete(it))).unwrap_or(OCTET_STREAM).to_owned();
+    let own = own.and_then(|own| own.text("contentType")).filter(|output| is_concrete(output));
+    let media =
+        own.or(text.filter(|output| is_concrete(output))).unwrap_or(OCTET_STREAM).to_owned();
     BodyMember { file: Some(media), ..member }
 }
 
@@ -236,7 +241,7 @@ fn file_media_type<'a>(library: &'a DocumentSet, schema: Node<'a>) -> Option<Opt
     };
     let media = node.text("contentMediaType");
     let is_file =
-        node.text("format") == Some("binary") || media.is_some_and(|it| it != "text/plain");
+        node.text("format") == Some("binary") || media.is_some_and(|text| text != "text/plain");
     (is_file && node.get("contentEncoding").is_none()).then_some(media)
 }
 

@@ -196,8 +196,8 @@ impl ParameterSlot {
     ) -> Result<(), ToolError> {
         for (key, value) in members {
             if !self.members.contains(key) {
-                let why = format!("has no member `{key}`");
-                return Err(invalid_argument(&self.argument, &why));
+                let reason = format!("has no member `{key}`");
+                return Err(invalid_argument(&self.argument, &reason));
             }
             encode::push_parameter(key, &text(value), query);
         }
@@ -224,8 +224,8 @@ fn write_deep_object(name: &str, value: &Value, query: &mut String) {
         Value::Array(items) => {
             let is_plain = !items.iter().any(|item| item.is_object() || item.is_array());
             for (position, item) in items.iter().enumerate() {
-                let place = if is_plain { String::new() } else { position.to_string() };
-                write_deep_object(&format!("{name}[{place}]"), item, query);
+                let location = if is_plain { String::new() } else { position.to_string() };
+                write_deep_object(&format!("{name}[{location}]"), item, query);
             }
         }
         Value::Null => {}

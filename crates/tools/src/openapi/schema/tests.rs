@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::*;
 
 /// The converted `x` of a document, and the notes.
-fn made(document: Value, is_old: bool, most: usize) -> Option<(Value, Vec<String>)> {
+fn made(document: Value, is_old: bool, max: usize) -> Option<(Value, Vec<String>)> {
     let library = DocumentSet::from_value("x.json", document);
     let mut schemas = SchemaInliner::new(&library, is_old);
     let node = library.document().get("x").unwrap();
-    let made = schemas.inline_all(&[node], most)?.remove(0);
+    let made = schemas.inline_all(&[node], max)?.remove(0);
     let usable = Schema::new(made.to_string()).validate(&json!({})).err().unwrap_or_default();
     assert!(!usable.iter().any(Violation::is_broken_schema), "{made} {usable:?}");
     Some((made, schemas.take_notes()))
@@ -50,8 +50,8 @@ fn version_3_0_becomes_2020_12() {
         ),
         (json!({ "oneOf": [{ "type": "string" }] }), json!({ "anyOf": [{ "type": "string" }] })),
     ];
-    for (written, expected) in rows {
-        assert_eq!(old(written.clone()), expected, "{written}");
+    for (value, expected) in rows {
+        assert_eq!(old(value.clone()), expected, "{value}");
     }
 }
 
@@ -68,8 +68,8 @@ fn invalid_schema_parts_are_dropped() {
         (json!("text"), json!({})),
         (json!({ "description": "a\u{202e}b" }), json!({ "description": "ab" })),
     ];
-    for (written, expected) in rows {
-        assert_eq!(old(written.clone()), expected, "{written}");
+    for (value, expected) in rows {
+        assert_eq!(old(value.clone()), expected, "{value}");
     }
     let (schema, notes) = made(json!({ "x": { "pattern": "(a" } }), true, 1000).unwrap();
     assert_eq!((schema, notes), (json!({}), vec!["the pattern `(a` is omitted".to_owned()]));
@@ -108,17 +108,17 @@ fn recursion_is_cut() {
 fn many_branches_are_described_in_less_detail_and_never_without_end() {
     let names: Vec<String> = (0..30).map(|number| format!("S{number}")).collect();
     let members: Value =
-        names.iter().map(|it| (it.clone(), json!({ "$ref": format!("#/s/{it}") }))).collect();
+        names.iter().map(|text| (text.clone(), json!({ "$ref": format!("#/s/{text}") }))).collect();
     let all: Value = names
         .iter()
-        .map(|it| (it.clone(), json!({ "type": "object", "properties": members })))
+        .map(|text| (text.clone(), json!({ "type": "object", "properties": members })))
         .collect();
     let document = json!({ "x": { "$ref": "#/s/S0" }, "s": all });
     let (schema, notes) = made(document, true, 16_384).unwrap();
     assert!(schema.to_string().len() <= 16_384);
     assert_eq!(notes, ["the schema of its arguments is simplified"]);
     let wide: Value =
-        (0..2000).map(|it| (format!("member_{it}"), json!({ "type": "string" }))).collect();
+        (0..2000).map(|value| (format!("member_{value}"), json!({ "type": "string" }))).collect();
     let wide = json!({ "x": { "type": "object", "properties": wide } });
     assert_eq!(made(wide.clone(), true, 16_384).unwrap().0, json!({ "type": "object" }));
     assert_eq!(made(wide, true, 10), None);

@@ -70,7 +70,8 @@ async fn fetch_token(
     grant: &ClientCredentials,
     reach: AllowedAddresses,
 ) -> Result<(Secret, Duration), ToolError> {
-    let unusable = |what: &str| ToolError::failed(format!("cannot get a token: {what}"));
+    let unusable =
+        |description: &str| ToolError::failed(format!("cannot get a token: {description}"));
     let fetcher = Fetcher::new(reach, grant.url.starts_with("https:"));
     let url = grant.url.parse().map_err(|_| unusable("the token URL is invalid"))?;
     let mut headers = HeaderMap::from_iter([
@@ -88,17 +89,17 @@ async fn fetch_token(
         encode::push_parameter("scope", &grant.scopes.join(" "), &mut form);
     }
     let sent = FetchRequest { method: Method::POST, url, headers, body: Bytes::from(form) };
-    let answer = send::fetch_success(&fetcher, &sent, &secrets, 0, MAX_RESPONSE_BYTES)
+    let response = send::fetch_success(&fetcher, &sent, &secrets, 0, MAX_RESPONSE_BYTES)
         .await
         .map_err(|error| match error {
-            ToolError::Failed(what) => unusable(&what),
+            ToolError::Failed(message) => unusable(&message),
             other => other,
         })?;
-    let answer: Value =
-        serde_json::from_slice(answer.body()).map_err(|_| unusable("the response is not JSON"))?;
-    let token = answer["access_token"].as_str().filter(|token| !token.is_empty());
+    let response: Value = serde_json::from_slice(response.body())
+        .map_err(|_| unusable("the response is not JSON"))?;
+    let token = response["access_token"].as_str().filter(|token| !token.is_empty());
     let token = token.ok_or_else(|| unusable("the response has no token"))?;
-    let life = answer["expires_in"].as_u64().unwrap_or(DEFAULT_LIFETIME).min(MAX_LIFETIME);
+    let life = response["expires_in"].as_u64().unwrap_or(DEFAULT_LIFETIME).min(MAX_LIFETIME);
     Ok((Secret(token.to_owned()), Duration::from_secs(life.saturating_sub(EXPIRY_MARGIN))))
 }
 

@@ -11,11 +11,11 @@ pub(crate) fn resolve_base(settings: &ApiSettings, document: Node<'_>) -> Result
     if let Some(base) = &settings.base {
         return Ok(base.trim_end_matches('/').to_owned());
     }
-    let said = first_server_url(document);
+    let text = first_server_url(document);
     if !settings.trust_servers {
-        let help = match &said {
-            Some(said) if check_base_url(said, settings.allow_private).is_ok() => format!(
-                "write `base_url = \"{said}\"`, or `trust_servers = true` to use the URL in the \
+        let help = match &text {
+            Some(text) if check_base_url(text, settings.allow_private).is_ok() => format!(
+                "write `base_url = \"{text}\"`, or `trust_servers = true` to use the URL in the \
                     document"
             ),
             _ => "write `base_url = \"https://…\"`".to_owned(),
@@ -26,18 +26,18 @@ pub(crate) fn resolve_base(settings: &ApiSettings, document: Node<'_>) -> Result
         )
         .help(help));
     }
-    let said = said.ok_or_else(|| {
+    let text = text.ok_or_else(|| {
         ApiError::new(SettingsPart::Document, "the document has no URL of the service")
             .help("write `base_url = \"https://…\"`")
     })?;
-    check_base_url(&said, settings.allow_private).map_err(|why| {
+    check_base_url(&text, settings.allow_private).map_err(|reason| {
         ApiError::new(
             SettingsPart::Document,
-            format!("the document has the service URL `{said}`, {why}"),
+            format!("the document has the service URL `{text}`, {reason}"),
         )
         .help("write `base_url = \"https://…\"` if this URL is correct")
     })?;
-    Ok(said.trim_end_matches('/').to_owned())
+    Ok(text.trim_end_matches('/').to_owned())
 }
 
 /// The host of an operation, if it differs from the document's.
@@ -48,9 +48,9 @@ pub(crate) fn other_host(
 ) -> Option<String> {
     let own = first_server_url(operation).or_else(|| first_server_url(item))?;
     let host = |url: &str| url.split('/').nth(2).unwrap_or_default().to_owned();
-    let (own, usual) =
+    let (own, default_value) =
         (host(&own), first_server_url(document).map(|url| host(&url)).unwrap_or_default());
-    (!own.is_empty() && own != usual).then_some(own)
+    (!own.is_empty() && own != default_value).then_some(own)
 }
 
 /// The first server, with the default values of its variables.

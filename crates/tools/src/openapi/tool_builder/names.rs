@@ -16,20 +16,21 @@ pub(crate) fn name_of_path(method: &str, path: &str) -> String {
 pub(crate) fn to_snake_case(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let mut name = String::with_capacity(text.len());
-    for (position, letter) in letters.iter().enumerate() {
+    for (position, character) in letters.iter().enumerate() {
         let before = position.checked_sub(1).map(|before| letters[before]);
         let after = letters.get(position + 1);
         // A word begins after a lower-case letter, and with the last of several capitals: `getURLById`.
-        let begins = letter.is_ascii_uppercase()
-            && (before.is_some_and(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
-                || (before.is_some_and(|it| it.is_ascii_uppercase())
+        let begins = character.is_ascii_uppercase()
+            && (before
+                .is_some_and(|symbol| symbol.is_ascii_lowercase() || symbol.is_ascii_digit())
+                || (before.is_some_and(|symbol| symbol.is_ascii_uppercase())
                     && after.is_some_and(char::is_ascii_lowercase)));
-        let parts = begins || !letter.is_ascii_alphanumeric();
+        let parts = begins || !character.is_ascii_alphanumeric();
         if parts && !name.is_empty() && !name.ends_with('_') {
             name.push('_');
         }
-        if letter.is_ascii_alphanumeric() {
-            name.push(letter.to_ascii_lowercase());
+        if character.is_ascii_alphanumeric() {
+            name.push(character.to_ascii_lowercase());
         }
     }
     name.trim_end_matches('_').to_owned()
@@ -46,13 +47,16 @@ pub(crate) struct ToolNames {
 impl ToolNames {
     /// Assigns an unused name, as similar as possible to the wanted one.
     pub(crate) fn assign(&mut self, prefix: &str, wished: &str) -> String {
-        let room = MAX_TOOL_NAME.saturating_sub(prefix.len()).max(8);
-        let mut name = format!("{prefix}{}", truncate_with_digest(wished, room));
+        let available = MAX_TOOL_NAME.saturating_sub(prefix.len()).max(8);
+        let mut name = format!("{prefix}{}", truncate_with_digest(wished, available));
         while !self.taken.insert(name.clone()) {
             let number = self.numbers.entry(wished.to_owned()).or_insert(1);
             *number += 1;
             let ending = format!("_{number}");
-            name = format!("{prefix}{}{ending}", truncate_with_digest(wished, room - ending.len()));
+            name = format!(
+                "{prefix}{}{ending}",
+                truncate_with_digest(wished, available - ending.len())
+            );
         }
         name
     }
@@ -64,13 +68,13 @@ impl ToolNames {
 }
 
 /// A name of at most `most` bytes. A truncated name ends with a digest of the full one.
-fn truncate_with_digest(name: &str, most: usize) -> String {
-    if name.len() <= most {
+fn truncate_with_digest(name: &str, max: usize) -> String {
+    if name.len() <= max {
         return name.to_owned();
     }
     let ending = format!("_{:06x}", digest(name) & 0x00ff_ffff);
-    let room = name.floor_char_boundary(most.saturating_sub(ending.len()));
-    format!("{}{ending}", name[..room].trim_end_matches('_'))
+    let available = name.floor_char_boundary(max.saturating_sub(ending.len()));
+    format!("{}{ending}", name[..available].trim_end_matches('_'))
 }
 
 /// A hash that is the same on every machine (FNV-1a).
@@ -81,9 +85,11 @@ fn digest(text: &str) -> u64 {
 }
 
 /// The name of an argument: the document's name with unsupported characters replaced by `_`.
-pub(crate) fn argument_name(name: &str, taken: &HashSet<String>, place: &str) -> String {
-    let letter = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '.');
-    let mut plain: String = name.chars().map(|it| if letter(it) { it } else { '_' }).collect();
+pub(crate) fn argument_name(name: &str, taken: &HashSet<String>, location: &str) -> String {
+    let is_allowed =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.');
+    let mut plain: String =
+        name.chars().map(|character| if is_allowed(character) { character } else { '_' }).collect();
     let trimmed = plain.trim_matches('_');
     if trimmed.len() < plain.len() && !trimmed.is_empty() && !name.starts_with('_') {
         plain = trimmed.to_owned();
@@ -95,7 +101,7 @@ pub(crate) fn argument_name(name: &str, taken: &HashSet<String>, place: &str) ->
     if !taken.contains(&plain) {
         return plain;
     }
-    let with_place = truncate_with_digest(&format!("{plain}_{place}"), MAX_ARGUMENT_NAME);
+    let with_place = truncate_with_digest(&format!("{plain}_{location}"), MAX_ARGUMENT_NAME);
     let mut number = 2;
     let mut unique = with_place.clone();
     while taken.contains(&unique) {
@@ -120,8 +126,8 @@ mod tests {
             ("  __a  ", "a"),
             ("naïve ÜberPet", "na_ve_ber_pet"),
         ];
-        for (written, name) in rows {
-            assert_eq!(to_snake_case(written), name, "{written}");
+        for (text, name) in rows {
+            assert_eq!(to_snake_case(text), name, "{text}");
         }
         assert_eq!(name_of_path("GET", "/pets/{petId}/photos"), "get_pets_pet_id_photos");
     }
@@ -151,12 +157,12 @@ mod tests {
             ("ü", "value"),
             ("id", "id_path_2"),
         ];
-        for (written, name) in rows {
-            let given = argument_name(written, &taken, "path");
-            if written == "ü" {
-                assert!(!given.is_empty());
+        for (text, name) in rows {
+            let output = argument_name(text, &taken, "path");
+            if text == "ü" {
+                assert!(!output.is_empty());
             } else {
-                assert_eq!(given, name, "{written}");
+                assert_eq!(output, name, "{text}");
             }
         }
         assert!(argument_name(&"x".repeat(100), &taken, "query").len() <= MAX_ARGUMENT_NAME);

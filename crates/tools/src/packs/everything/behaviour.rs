@@ -100,9 +100,9 @@ struct SlowInput {
     milliseconds: u64,
 }
 
-async fn slow(wanted: SlowInput) -> String {
-    sleep(Duration::from_millis(wanted.milliseconds)).await;
-    format!("Slept {} ms", wanted.milliseconds)
+async fn slow(input: SlowInput) -> String {
+    sleep(Duration::from_millis(input.milliseconds)).await;
+    format!("Slept {} ms", input.milliseconds)
 }
 
 async fn panic(_: Value) -> String {

@@ -115,9 +115,9 @@ struct SamplingInput {
     prompt: String,
 }
 
-async fn sampling(given: SamplingInput, context: Context) -> Result<String, ToolError> {
-    let answer = context.sample("response", sample(&given.prompt, 100))?;
-    Ok(format!("LLM response: {}", answer.text()))
+async fn sampling(input: SamplingInput, context: Context) -> Result<String, ToolError> {
+    let result = context.sample("response", sample(&input.prompt, 100))?;
+    Ok(format!("LLM response: {}", result.text()))
 }
 
 #[derive(Deserialize)]
@@ -125,7 +125,7 @@ struct ElicitationInput {
     message: String,
 }
 
-async fn elicitation(given: ElicitationInput, context: Context) -> Result<String, ToolError> {
+async fn elicitation(input: ElicitationInput, context: Context) -> Result<String, ToolError> {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -134,14 +134,14 @@ async fn elicitation(given: ElicitationInput, context: Context) -> Result<String
         },
         "required": ["username", "email"],
     });
-    let answer = context.elicit_with("response", form(&given.message, &schema))?;
-    Ok(format!("User response: {}", describe_response(&answer)))
+    let result = context.elicit_with("response", form(&input.message, &schema))?;
+    Ok(format!("User response: {}", describe_response(&result)))
 }
 
 async fn defaults(_: Value, context: Context) -> Result<String, ToolError> {
-    let question =
+    let input_request =
         form("Please review and update the form fields with defaults", &Raw::from_static(DEFAULTS));
-    elicit_and_describe(&context, question)
+    elicit_and_describe(&context, input_request)
 }
 
 async fn choices(_: Value, context: Context) -> Result<String, ToolError> {
@@ -161,18 +161,18 @@ async fn url(_: Value, context: Context) -> Result<String, ToolError> {
 /// Sends the input request without checking the client's capabilities, where the client itself refuses it. Many servers
 /// do so.
 async fn needs_sampling(_: Value, context: Context) -> Result<String, ToolError> {
-    let question = sample("Say hello", 100);
-    let answer = match context.caller().rules.input_request_style {
+    let input_request = sample("Say hello", 100);
+    let result = match context.caller().rules.input_request_style {
         InputRequestStyle::Inline if !context.is_task() => {
-            let answer = context.request_input(question).await.map_err(ToolError::failed)?;
-            serde_json::from_str(answer.as_str())
+            let response = context.request_input(input_request).await.map_err(ToolError::failed)?;
+            serde_json::from_str(response.as_str())
                 .map_err(|error| ToolError::failed(error.to_string()))?
         }
         InputRequestStyle::Inline | InputRequestStyle::MultiRoundTrip => {
-            context.sample("response", question)?
+            context.sample("response", input_request)?
         }
     };
-    Ok(format!("LLM response: {}", answer.text()))
+    Ok(format!("LLM response: {}", result.text()))
 }
 
 async fn streaming(_: Value, context: Context) -> Result<String, ToolError> {
@@ -185,18 +185,21 @@ async fn streaming(_: Value, context: Context) -> Result<String, ToolError> {
     elicit_and_describe(&context, form("What is your name?", &schema))
 }
 
-fn elicit_and_describe(context: &Context, question: InputRequest) -> Result<String, ToolError> {
-    let answer = context.elicit_with("response", question)?;
-    Ok(format!("Elicitation completed: {}", describe_response(&answer)))
+fn elicit_and_describe(
+    context: &Context,
+    input_request: InputRequest,
+) -> Result<String, ToolError> {
+    let result = context.elicit_with("response", input_request)?;
+    Ok(format!("Elicitation completed: {}", describe_response(&result)))
 }
 
 /// The user's action, in the suite's wording.
-fn describe_response(answer: &ElicitResult) -> String {
-    let action = match answer.action {
+fn describe_response(result: &ElicitResult) -> String {
+    let action = match result.action {
         ElicitAction::Accept => "accept",
         ElicitAction::Decline => "decline",
         ElicitAction::Cancel => "cancel",
     };
     let nothing = json!({});
-    format!("action={action}, content={}", answer.content.as_ref().unwrap_or(&nothing))
+    format!("action={action}, content={}", result.content.as_ref().unwrap_or(&nothing))
 }

@@ -16,7 +16,7 @@ pub(crate) fn all() -> [Prompt; 5] {
         Prompt::new(
             "test_prompt_with_arguments",
             "A prompt with two arguments",
-            |given, _| async move { Ok(with_arguments(&given)) },
+            |arguments, _| async move { Ok(with_arguments(&arguments)) },
         )
         .required("arg1", "First test argument")
         .required("arg2", "Second test argument")
@@ -26,7 +26,7 @@ pub(crate) fn all() -> [Prompt; 5] {
         Prompt::new(
             "test_prompt_with_embedded_resource",
             "A prompt with a resource",
-            |given, _| async move { Ok(with_resource(&given)) },
+            |arguments, _| async move { Ok(with_resource(&arguments)) },
         )
         .required("resourceUri", "URI of the resource to embed"),
         Prompt::new("test_prompt_with_image", "A prompt with a picture", |_, _| async {
@@ -40,27 +40,27 @@ pub(crate) fn all() -> [Prompt; 5] {
     ]
 }
 
-fn with_arguments(given: &Variables) -> PromptResult {
-    let (first, second) = (argument_value(given, "arg1"), argument_value(given, "arg2"));
+fn with_arguments(arguments: &Variables) -> PromptResult {
+    let (first, second) = (argument_value(arguments, "arg1"), argument_value(arguments, "arg2"));
     messages([Content::text(format!("Prompt with arguments: arg1='{first}', arg2='{second}'"))])
 }
 
-fn with_resource(given: &Variables) -> PromptResult {
+fn with_resource(arguments: &Variables) -> PromptResult {
     let text = "Embedded resource content for testing.";
-    let resource = Contents::text(argument_value(given, "resourceUri"), "text/plain", text);
+    let resource = Contents::text(argument_value(arguments, "resourceUri"), "text/plain", text);
     let request = Content::text("Please process the embedded resource above.");
     messages([Content::Resource { resource }, request])
 }
 
 fn prompt_with_input_request(context: &Context) -> Result<PromptResult, ToolError> {
-    let question = text_form("What context should the prompt use?", "context");
-    let answer = context.elicit_with("user_context", question)?;
-    let text = answer.text("context").unwrap_or_else(|| "none".to_owned());
+    let input_request = text_form("What context should the prompt use?", "context");
+    let result = context.elicit_with("user_context", input_request)?;
+    let text = result.text("context").unwrap_or_else(|| "none".to_owned());
     Ok(messages([Content::text(format!("Use this context: {text}"))]))
 }
 
-fn argument_value<'a>(given: &'a Variables, name: &str) -> &'a str {
-    given.get(name).map(String::as_str).unwrap_or_default()
+fn argument_value<'a>(arguments: &'a Variables, name: &str) -> &'a str {
+    arguments.get(name).map(String::as_str).unwrap_or_default()
 }
 
 fn messages<const N: usize>(blocks: [Content; N]) -> PromptResult {

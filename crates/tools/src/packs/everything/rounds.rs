@@ -76,19 +76,19 @@ fn name_form() -> InputRequest {
     text_form("What is your name?", "name")
 }
 
-fn keyed_request(key: &str, question: InputRequest) -> KeyedInputRequest {
-    KeyedInputRequest { key: key.to_owned(), question }
+fn keyed_request(key: &str, input_request: InputRequest) -> KeyedInputRequest {
+    KeyedInputRequest { key: key.to_owned(), question: input_request }
 }
 
 /// The text that the user entered, or a placeholder if the user declined.
 fn request_text(
     context: &Context,
     key: &str,
-    question: InputRequest,
+    input_request: InputRequest,
     field: &str,
 ) -> Result<String, ToolError> {
-    let answer = context.elicit_with(key, question)?;
-    Ok(answer.text(field).unwrap_or_else(|| "unknown".to_owned()))
+    let result = context.elicit_with(key, input_request)?;
+    Ok(result.text(field).unwrap_or_else(|| "unknown".to_owned()))
 }
 
 async fn elicitation(_: Value, context: Context) -> Result<String, ToolError> {
@@ -97,9 +97,9 @@ async fn elicitation(_: Value, context: Context) -> Result<String, ToolError> {
 }
 
 async fn sampling(_: Value, context: Context) -> Result<String, ToolError> {
-    let answer =
+    let result =
         context.sample("capital_question", sample("What is the capital of France?", 100))?;
-    Ok(answer.text())
+    Ok(result.text())
 }
 
 async fn roots(_: Value, context: Context) -> Result<String, ToolError> {
@@ -134,20 +134,20 @@ async fn multiple(_: Value, context: Context) -> Result<String, ToolError> {
 async fn multi_round(_: Value, context: Context) -> Result<String, ToolError> {
     let name =
         request_text(&context, "step1", text_form("Step 1: What is your name?", "name"), "name")?;
-    let question = text_form("Step 2: What is your favorite color?", "color");
-    let color = request_text(&context, "step2", question, "color")?;
+    let input_request = text_form("Step 2: What is your favorite color?", "color");
+    let color = request_text(&context, "step2", input_request, "color")?;
     Ok(format!("{name} likes {color}"))
 }
 
 async fn request_what_is_supported(_: Value, context: Context) -> Result<String, ToolError> {
     let client = &context.caller().capabilities;
-    let questions = [
+    let input_requests = [
         keyed_request("user_name", name_form()),
         keyed_request("greeting", sample("Generate a greeting", 50)),
         keyed_request("client_roots", InputRequest::Roots),
     ];
     let asks: Vec<_> =
-        questions.into_iter().filter(|ask| ask.question.is_allowed_by(client)).collect();
+        input_requests.into_iter().filter(|ask| ask.question.is_allowed_by(client)).collect();
     let count = asks.len();
     context.request_inputs(asks)?;
     Ok(format!("The client can be asked in {count} ways"))
@@ -155,8 +155,8 @@ async fn request_what_is_supported(_: Value, context: Context) -> Result<String,
 
 async fn two_questions(_: Value, context: Context) -> Result<String, ToolError> {
     let name = request_text(&context, "name", name_form(), "name")?;
-    let question = text_form(&format!("What is the favourite colour of {name}?"), "colour");
-    let colour = request_text(&context, "colour", question, "colour")?;
+    let input_request = text_form(&format!("What is the favourite colour of {name}?"), "colour");
+    let colour = request_text(&context, "colour", input_request, "colour")?;
     Ok(format!("{name} likes {colour}"))
 }
 

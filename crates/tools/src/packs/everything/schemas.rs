@@ -58,8 +58,8 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
-async fn show_arguments(given: Value) -> String {
-    format!("JSON Schema 2020-12 tool called with: {given}")
+async fn show_arguments(value: Value) -> String {
+    format!("JSON Schema 2020-12 tool called with: {value}")
 }
 
 #[derive(Deserialize)]
@@ -67,8 +67,8 @@ struct HeaderInput {
     value: String,
 }
 
-async fn header(given: HeaderInput) -> String {
-    format!("Header value: {}", given.value)
+async fn header(input: HeaderInput) -> String {
+    format!("Header value: {}", input.value)
 }
 
 #[derive(Deserialize)]

@@ -73,10 +73,10 @@ struct ComputationInput {
     label: Option<String>,
 }
 
-async fn slow_compute(wanted: ComputationInput) -> String {
-    sleep(Duration::from_secs_f64(wanted.seconds)).await;
-    let label = wanted.label.as_deref().unwrap_or("result");
-    format!("Computed {label} in {} seconds", wanted.seconds)
+async fn slow_compute(input: ComputationInput) -> String {
+    sleep(Duration::from_secs_f64(input.seconds)).await;
+    let label = input.label.as_deref().unwrap_or("result");
+    format!("Computed {label} in {} seconds", input.seconds)
 }
 
 async fn failing_job(_: Value) -> Result<String, ToolError> {
@@ -97,8 +97,8 @@ struct FilenameInput {
 
 async fn confirm_delete(file: FilenameInput, context: Context) -> Result<String, ToolError> {
     let name = &file.filename;
-    let answer = context.elicit_with("confirm", yes_or_no(&format!("Delete {name}?")))?;
-    Ok(match is_confirmed(&answer) {
+    let result = context.elicit_with("confirm", yes_or_no(&format!("Delete {name}?")))?;
+    Ok(match is_confirmed(&result) {
         true => format!("Deleted {name}"),
         false => format!("Kept {name}"),
     })
@@ -107,7 +107,10 @@ async fn confirm_delete(file: FilenameInput, context: Context) -> Result<String,
 async fn multi_input(_: Value, context: Context) -> Result<String, ToolError> {
     let name = || text_form("What is your name?", "name");
     let confirm = || yes_or_no("Go on?");
-    let ask = |key: &str, question| KeyedInputRequest { key: key.to_owned(), question };
+    let ask = |key: &str, input_request| KeyedInputRequest {
+        key: key.to_owned(),
+        question: input_request,
+    };
     context.request_inputs(vec![ask("name", name()), ask("confirm", confirm())])?;
     let named = context.elicit_with("name", name())?;
     let confirmed = is_confirmed(&context.elicit_with("confirm", confirm())?);
@@ -116,10 +119,10 @@ async fn multi_input(_: Value, context: Context) -> Result<String, ToolError> {
 }
 
 async fn asks_first(_: Value, context: Context) -> Result<String, ToolError> {
-    let answer = context.elicit_with("user_name", text_form("What is your name?", "name"))?;
+    let result = context.elicit_with("user_name", text_form("What is your name?", "name"))?;
     context.detach()?;
     sleep(WORK_TIME).await;
-    let name = answer.text("name").unwrap_or_else(|| "stranger".to_owned());
+    let name = result.text("name").unwrap_or_else(|| "stranger".to_owned());
     Ok(format!("Hello, {name}, from a task!"))
 }
 
@@ -132,7 +135,7 @@ fn yes_or_no(message: &str) -> InputRequest {
     form(message, &schema)
 }
 
-fn is_confirmed(answer: &ElicitResult) -> bool {
-    let confirmed = answer.content.as_ref().and_then(|content| content.get("confirm"));
-    answer.action == ElicitAction::Accept && confirmed == Some(&Value::Bool(true))
+fn is_confirmed(result: &ElicitResult) -> bool {
+    let confirmed = result.content.as_ref().and_then(|content| content.get("confirm"));
+    result.action == ElicitAction::Accept && confirmed == Some(&Value::Bool(true))
 }

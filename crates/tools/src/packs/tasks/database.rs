@@ -68,8 +68,8 @@ impl TaskDatabase {
         let failed = |error| StoreError::sqlite(path, error);
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
-        if let Some(trouble) = check_is_ours(&mut connection).map_err(failed)? {
-            return Err(StoreError::File(path.to_owned(), trouble));
+        if let Some(failure) = check_is_ours(&mut connection).map_err(failed)? {
+            return Err(StoreError::File(path.to_owned(), failure));
         }
         make_durable(&connection).map_err(failed)?;
         migrate(&mut connection).map_err(failed)?;
@@ -101,21 +101,21 @@ impl TaskDatabase {
         after: i64,
         limit: usize,
     ) -> Result<TaskListPage, StoreError> {
-        let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let expected = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         let mut rows = self.read(|connection| match status {
             None => read_numbered_tasks(
                 connection.prepare_cached(
                     "SELECT id, description, status, number FROM tasks
                      WHERE number > ?1 ORDER BY number LIMIT ?2",
                 )?,
-                params![after, wanted],
+                params![after, expected],
             ),
             Some(status) => read_numbered_tasks(
                 connection.prepare_cached(
                     "SELECT id, description, status, number FROM tasks
                      WHERE status = ?3 AND number > ?1 ORDER BY number LIMIT ?2",
                 )?,
-                params![after, wanted, status.name()],
+                params![after, expected, status.name()],
             ),
         })?;
         let more = rows.len() > limit;

@@ -59,11 +59,11 @@ impl StoreError {
             }
             _ => return self.to_string(),
         };
-        let told = self.to_string().replace(&path.display().to_string(), name);
+        let message = self.to_string().replace(&path.display().to_string(), name);
         match path.parent().map(|folder| folder.display().to_string()) {
             // The text of SQLite or the system may contain the folder too.
-            Some(folder) if folder.len() > 1 => told.replace(&folder, "its directory"),
-            _ => told,
+            Some(folder) if folder.len() > 1 => message.replace(&folder, "its directory"),
+            _ => message,
         }
     }
 
@@ -105,13 +105,13 @@ impl fmt::Display for StoreError {
                 "cannot create the directory {}: {error}; set CREOLE_DATA_DIR to another one",
                 path.display()
             ),
-            Self::File(path, trouble) => trouble.explain(path, formatter),
+            Self::File(path, failure) => failure.explain(path, formatter),
             Self::Randomness(error) => {
                 write!(formatter, "the system provides no random bytes: {error}")
             }
             Self::WorkerFailed => formatter.write_str("the operation on the task file was aborted"),
-            Self::Address(why) => write!(formatter, "CREOLE_TASKS_URL: {why}"),
-            Self::Server(place, trouble) => explain_server_error(place, trouble, formatter),
+            Self::Address(reason) => write!(formatter, "CREOLE_TASKS_URL: {reason}"),
+            Self::Server(location, failure) => explain_server_error(location, failure, formatter),
             Self::NewerServer { place, found, known } => write!(
                 formatter,
                 "the tasks in {place} were stored by a newer version (its schema is {found}, \
@@ -125,25 +125,25 @@ impl fmt::Display for StoreError {
 }
 
 fn explain_server_error(
-    place: &str,
-    trouble: &database::DatabaseError,
+    location: &str,
+    error: &database::DatabaseError,
     formatter: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    match trouble {
-        database::DatabaseError::Unavailable(why) => write!(
+    match error {
+        database::DatabaseError::Unavailable(reason) => write!(
             formatter,
-            "the PostgreSQL server of the tasks, {place}, is not available: {why}; check that it \
+            "the PostgreSQL server of the tasks, {location}, is not available: {reason}; check that it \
                 runs and accepts this server, and try again"
         ),
-        database::DatabaseError::QueryRejected(why) => {
+        database::DatabaseError::QueryRejected(reason) => {
             write!(
                 formatter,
-                "the PostgreSQL server of the tasks, {place}, refused the query: {why}"
+                "the PostgreSQL server of the tasks, {location}, refused the query: {reason}"
             )
         }
         database::DatabaseError::TimedOut | database::DatabaseError::TooLarge(_) => write!(
             formatter,
-            "the PostgreSQL server of the tasks, {place}, timed out; nothing was changed, try again"
+            "the PostgreSQL server of the tasks, {location}, timed out; nothing was changed, try again"
         ),
     }
 }

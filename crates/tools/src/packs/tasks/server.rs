@@ -79,11 +79,11 @@ impl TaskServer {
         after: i64,
         limit: usize,
     ) -> Result<TaskListPage, StoreError> {
-        let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let expected = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         let sql = "SELECT id, description, status, number FROM creole_tasks
                    WHERE number > $1 AND ($2::text IS NULL OR status = $2) ORDER BY number LIMIT $3";
         let mut rows =
-            self.query_rows(sql, &[&after, &status.map(TaskStatus::name), &wanted]).await?;
+            self.query_rows(sql, &[&after, &status.map(TaskStatus::name), &expected]).await?;
         let more = rows.len() > limit;
         rows.truncate(limit);
         let more_after = rows.last().filter(|_| more).map(|row| row.get(3));
@@ -148,18 +148,18 @@ impl TaskServer {
         }
     }
 
-    fn to_store_error(&self, trouble: DatabaseError) -> StoreError {
-        StoreError::Server(self.address.clone(), trouble)
+    fn to_store_error(&self, error: DatabaseError) -> StoreError {
+        StoreError::Server(self.address.clone(), error)
     }
 
     /// Leases a connection to a database with the tables.
     async fn lease(&self) -> Result<PostgresLease, StoreError> {
         self.ready.get_or_try_init(|| self.prepare()).await?;
-        self.pool.lease().await.map_err(|trouble| self.to_store_error(trouble))
+        self.pool.lease().await.map_err(|error| self.to_store_error(error))
     }
 
     async fn prepare(&self) -> Result<(), StoreError> {
-        let lease = self.pool.lease().await.map_err(|trouble| self.to_store_error(trouble))?;
+        let lease = self.pool.lease().await.map_err(|error| self.to_store_error(error))?;
         let done = migrate(&lease).await;
         let found = self.finish(lease, done).await?;
         match found > MIGRATIONS.len() {

@@ -52,15 +52,15 @@ struct TaskFile {
 impl Store {
     /// A store at the location in the options. Nothing is opened yet.
     pub(crate) fn new(options: PackOptions) -> Self {
-        let kept = match address(&options) {
-            Err(why) => TaskBackend::Unavailable(why),
+        let backend = match address(&options) {
+            Err(reason) => TaskBackend::Unavailable(reason),
             Ok(Some(DatabaseAddress::Postgres(server))) => {
                 TaskBackend::Server(TaskServer::new(&server))
             }
             Ok(Some(DatabaseAddress::Sqlite(file))) => TaskBackend::file(options, Some(file)),
             Ok(None) => TaskBackend::file(options, None),
         };
-        Self { inner: Arc::new(StoreInner { backend: kept, changes: watch::Sender::new(()) }) }
+        Self { inner: Arc::new(StoreInner { backend, changes: watch::Sender::new(()) }) }
     }
 
     pub(crate) async fn create(&self, description: String) -> Result<Task, StoreError> {
@@ -167,7 +167,7 @@ impl TaskBackend {
     ) -> Result<T, StoreError> {
         match self {
             Self::File(file) => file.with_database(work),
-            Self::Unavailable(why) => Err(StoreError::Address(why.clone())),
+            Self::Unavailable(reason) => Err(StoreError::Address(reason.clone())),
             Self::Server(_) => Err(StoreError::WorkerFailed),
         }
     }
@@ -199,7 +199,7 @@ impl TaskFile {
                 self.options.data_directory().ok_or(StoreError::NoDataDirectory)?.join(FILE_NAME)
             }
         };
-        if let Some(directory) = file.parent().filter(|it| !it.as_os_str().is_empty()) {
+        if let Some(directory) = file.parent().filter(|path| !path.as_os_str().is_empty()) {
             make_directory(directory)
                 .map_err(|error| StoreError::Directory(directory.to_owned(), error))?;
         }

@@ -135,7 +135,7 @@ fn a_database_of_another_program_is_refused_and_left_as_it_is() {
 fn when_space_runs_out_reads_continue_and_writes_recover() {
     let (_directory, file) = place();
     let mut database = TaskDatabase::open(&file).unwrap();
-    let kept = database.create("kept").unwrap();
+    let task = database.create("kept").unwrap();
     let limit = |database: &TaskDatabase, pages: i64| {
         let set = |row: &rusqlite::Row<'_>| row.get::<_, i64>(0);
         database
@@ -150,7 +150,7 @@ fn when_space_runs_out_reads_continue_and_writes_recover() {
         }
     };
     assert!(error.contains("no space left") && error.contains(file.to_str().unwrap()), "{error}");
-    assert_eq!(database.task(&kept.id).unwrap(), Some(kept));
+    assert_eq!(database.task(&task.id).unwrap(), Some(task));
     limit(&database, 1_000_000);
     database.create(&"x".repeat(9000)).unwrap();
     let whole: String =
@@ -200,9 +200,11 @@ async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
     let error = store.create("x".into()).await.unwrap_err();
     assert!(matches!(&error, StoreError::Directory(..)), "{error}");
     assert!(error.to_string().contains(blocker.to_str().unwrap()), "{error}");
-    let creole::ToolError::Failed(told) = error.into() else { panic!("another kind of failure") };
-    assert!(told.contains("cannot create the directory for tasks"), "{told}");
-    assert!(!told.contains(directory.path().to_str().unwrap()), "{told}");
+    let creole::ToolError::Failed(message) = error.into() else {
+        panic!("another kind of failure")
+    };
+    assert!(message.contains("cannot create the directory for tasks"), "{message}");
+    assert!(!message.contains(directory.path().to_str().unwrap()), "{message}");
     fs::remove_file(&blocker).unwrap();
     store.create("x".into()).await.unwrap();
 }

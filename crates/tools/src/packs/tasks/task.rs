@@ -95,6 +95,6 @@ mod tests {
         assert_ne!(one, other);
         let letters = one.strip_prefix("task_").unwrap();
         assert_eq!(letters.len(), 16);
-        assert!(letters.bytes().all(|letter| ALPHABET.contains(&letter)));
+        assert!(letters.bytes().all(|byte| ALPHABET.contains(&byte)));
     }
 }

@@ -151,9 +151,9 @@ struct TaskIdInput {
     id: String,
 }
 
-async fn get(tasks: TaskTools, wanted: TaskIdInput, _: Context) -> Result<String, ToolError> {
-    let task = tasks.store.task(&wanted.id).await?;
-    Ok(task.ok_or_else(|| not_found(&wanted.id))?.to_json())
+async fn get(tasks: TaskTools, input: TaskIdInput, _: Context) -> Result<String, ToolError> {
+    let task = tasks.store.task(&input.id).await?;
+    Ok(task.ok_or_else(|| not_found(&input.id))?.to_json())
 }
 
 async fn delete(tasks: TaskTools, unwanted: TaskIdInput, _: Context) -> Result<String, ToolError> {
@@ -177,13 +177,13 @@ struct ListOutput {
     next_cursor: Option<String>,
 }
 
-async fn list(tasks: TaskTools, wanted: ListInput, _: Context) -> Result<String, ToolError> {
-    let after = match &wanted.cursor {
+async fn list(tasks: TaskTools, input: ListInput, _: Context) -> Result<String, ToolError> {
+    let after = match &input.cursor {
         None => 0,
         Some(text) => cursor::read(text)
             .ok_or_else(|| ToolError::failed("error: the cursor was not returned by list_tasks"))?,
     };
-    let page = tasks.store.page(wanted.status, after, wanted.limit.unwrap_or(50)).await?;
+    let page = tasks.store.page(input.status, after, input.limit.unwrap_or(50)).await?;
     let listed = ListOutput { tasks: page.tasks, next_cursor: page.more_after.map(cursor::write) };
     Ok(serde_json::to_string(&listed)?)
 }
@@ -195,8 +195,8 @@ struct UpdateInput {
     description: Option<String>,
 }
 
-async fn update(tasks: TaskTools, wanted: UpdateInput, _: Context) -> Result<String, ToolError> {
-    let UpdateInput { id, status, description } = wanted;
+async fn update(tasks: TaskTools, input: UpdateInput, _: Context) -> Result<String, ToolError> {
+    let UpdateInput { id, status, description } = input;
     if status.is_none() && description.is_none() {
         return Err(ToolError::failed(
             "error: nothing to change: give a status, a description, or both",

@@ -24,23 +24,23 @@ pub(crate) struct WaitInput {
 
 pub(crate) async fn wait(
     tasks: TaskTools,
-    wanted: WaitInput,
+    input: WaitInput,
     context: Context,
 ) -> Result<String, ToolError> {
-    let limit = Duration::from_secs(wanted.timeout_seconds.unwrap_or(60));
+    let limit = Duration::from_secs(input.timeout_seconds.unwrap_or(60));
     let (start, mut signed) = (Instant::now(), None);
     let end = start + limit;
     let mut changes = tasks.store.changes();
     loop {
         // Marked as seen before the task is read, so that a change in between is not missed.
         changes.mark_unchanged();
-        let task = tasks.store.task(&wanted.id).await?.ok_or_else(|| not_found(&wanted.id))?;
-        if task.status == wanted.status {
+        let task = tasks.store.task(&input.id).await?.ok_or_else(|| not_found(&input.id))?;
+        if task.status == input.status {
             return Ok(task.to_json());
         }
         let now = Instant::now();
         if now >= end {
-            return Err(timeout_error(&task, wanted.status));
+            return Err(timeout_error(&task, input.status));
         }
         if signed.is_none_or(|last| now - last >= PROGRESS_INTERVAL) {
             report_progress(&context, &task, now - start, limit).await;

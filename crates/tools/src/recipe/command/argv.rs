@@ -79,7 +79,10 @@ impl ArgvBuilder<'_> {
         if text.len() > MAX_ARGUMENT_BYTES {
             return Err(invalid_argument(name, "is too long for a program"));
         }
-        let may = self.values.argument(name).is_some_and(|it| it.is_choice || it.leading_dash);
+        let may = self
+            .values
+            .argument(name)
+            .is_some_and(|argument| argument.is_choice || argument.leading_dash);
         let begins = matches!(word.parts().first(), Some(TemplatePart::Argument(_)));
         if begins && text.starts_with('-') && !self.is_after_dashes && !may {
             return Err(invalid_argument(name, "must not begin with `-`"));

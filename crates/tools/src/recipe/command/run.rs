@@ -29,7 +29,7 @@ impl CommandRunner {
     pub(crate) async fn run(
         &self,
         values: &ArgumentValues<'_>,
-        longest: usize,
+        max_length: usize,
         output: Option<&Schema>,
         context: &Context,
     ) -> Result<ToolResult, ToolError> {
@@ -38,11 +38,11 @@ impl CommandRunner {
             Some(template) => template.fill(|name| values.to_text(name)).unwrap_or_default(),
             None => String::new(),
         };
-        let _place = self.permits.acquire().await?;
+        let _permit = self.permits.acquire().await?;
         let started = Child::start(&program).await;
         let (child, stdin, stdout) = started.map_err(|fault| ToolError::failed(fault.detail))?;
         let tail = child.tail().clone();
-        let work = communicate(&child, stdin, stdout, input.as_bytes(), longest);
+        let work = communicate(&child, stdin, stdout, input.as_bytes(), max_length);
         let (bytes, exit) = tokio::select! {
             done = work => done?,
             never = report_progress(&tail, context, &secrets), if self.recipe.progress => match never {},
@@ -81,11 +81,12 @@ async fn communicate(
     stdin: ChildInput,
     stdout: ChildOutput,
     input: &[u8],
-    longest: usize,
+    max_length: usize,
 ) -> Result<(Vec<u8>, Exit), ToolError> {
     let mut bytes = Vec::new();
     let is_whole = {
-        let talk = async { tokio::join!(feed(stdin, input), read(stdout, &mut bytes, longest)).1 };
+        let talk =
+            async { tokio::join!(feed(stdin, input), read(stdout, &mut bytes, max_length)).1 };
         let mut talk = pin!(talk);
         tokio::select! {
             is_whole = &mut talk => is_whole,
@@ -94,11 +95,11 @@ async fn communicate(
     };
     if !is_whole {
         let text = head_of(&String::from_utf8_lossy(&bytes));
-        let what = format!(
-            "the program wrote more than {longest} bytes and was stopped; the \
+        let message = format!(
+            "the program wrote more than {max_length} bytes and was stopped; the \
             output begins with:\n{text}"
         );
-        return Err(ToolError::failed(what));
+        return Err(ToolError::failed(message));
     }
     Ok((bytes, child.wait_for_exit().await))
 }
@@ -114,13 +115,13 @@ async fn feed(stdin: ChildInput, mut input: &[u8]) {
 }
 
 /// Reads to the end; false if the output exceeds the limit.
-async fn read(mut stdout: ChildOutput, bytes: &mut Vec<u8>, longest: usize) -> bool {
+async fn read(mut stdout: ChildOutput, bytes: &mut Vec<u8>, max_length: usize) -> bool {
     loop {
-        let room = (longest + 1).saturating_sub(bytes.len());
-        match stdout.read(bytes, room.min(CHUNK_BYTES)).await {
+        let available = (max_length + 1).saturating_sub(bytes.len());
+        match stdout.read(bytes, available.min(CHUNK_BYTES)).await {
             Ok(0) | Err(_) => return true,
-            Ok(_) if bytes.len() > longest => {
-                bytes.truncate(longest);
+            Ok(_) if bytes.len() > max_length => {
+                bytes.truncate(max_length);
                 return false;
             }
             Ok(_) => {}
@@ -151,10 +152,10 @@ fn failure(exit: Exit, tail: &StderrTail, bytes: &[u8], secrets: &[Secret]) -> T
         Exit::Signal(signal) => format!("the program was killed by signal {signal}"),
         Exit::Unknown => "the program exited".to_owned(),
     };
-    let said = match tail.text() {
-        said if said.is_empty() => String::from_utf8_lossy(bytes).into_owned(),
-        said => said,
+    let text = match tail.text() {
+        text if text.is_empty() => String::from_utf8_lossy(bytes).into_owned(),
+        text => text,
     };
-    let said = tail_of(&redact(&said, secrets));
-    ToolError::failed(if said.is_empty() { how } else { format!("{how}:\n{said}") })
+    let text = tail_of(&redact(&text, secrets));
+    ToolError::failed(if text.is_empty() { how } else { format!("{how}:\n{text}") })
 }

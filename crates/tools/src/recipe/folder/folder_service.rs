@@ -59,7 +59,7 @@ impl FolderService {
     /// Scans the folder: empty if it was removed, `None` if the scan fails, in which case the list stays unchanged.
     fn rescan(&self) -> Option<ScanResult> {
         match self.scan() {
-            Ok(found) => Some(found),
+            Ok(scan) => Some(scan),
             Err(error) if is_gone(&error) => Some(ScanResult::default()),
             Err(error) => {
                 tracing::warn!("cannot read the folder `{}`: {error}", self.recipe.name);
@@ -88,11 +88,11 @@ impl FolderService {
     }
 
     /// Replaces the listed files.
-    fn list(self: &Arc<Self>, found: &ScanResult, source: &ItemSource) {
-        *self.listed.lock() = Arc::new(found.files.clone());
+    fn list(self: &Arc<Self>, scan: &ScanResult, source: &ItemSource) {
+        *self.listed.lock() = Arc::new(scan.files.clone());
         let folder = Arc::clone(self);
         let reader = Resource::new("", "", move |uri, _| Arc::clone(&folder).read(uri));
-        let resources = found
+        let resources = scan
             .files
             .iter()
             .map(|(path, facts)| reader.with_definition(self.definition(path, facts)));
@@ -150,8 +150,8 @@ impl FolderService {
             }
             Err(ReadError::NotFound) => Err(not_found(&uri)),
             Err(ReadError::TooLarge) => {
-                let most = self.recipe.max_file_bytes;
-                Err(internal_error(format!("the file is larger than {most} bytes, the limit")))
+                let max = self.recipe.max_file_bytes;
+                Err(internal_error(format!("the file is larger than {max} bytes, the limit")))
             }
             // The system's message contains no path.
             Err(ReadError::Failed(error)) => {
@@ -167,7 +167,8 @@ impl FolderService {
         let matching =
             listed.keys().map(|path| template_value(path)).filter(|path| path.starts_with(typed));
         for path in matching {
-            let end = path[typed.len()..].find('/').map_or(path.len(), |at| typed.len() + at + 1);
+            let end =
+                path[typed.len()..].find('/').map_or(path.len(), |offset| typed.len() + offset + 1);
             if proposed.last().is_none_or(|last| *last != path[..end]) {
                 proposed.push(path[..end].to_owned());
             }
@@ -178,13 +179,13 @@ impl FolderService {
         proposed
     }
 
-    fn log_truncation(&self, found: &ScanResult) {
-        if let Some(cut) = &found.truncation {
+    fn log_truncation(&self, scan: &ScanResult) {
+        if let Some(cut) = &scan.truncation {
             tracing::warn!(
                 "folder `{}` has {cut}: {} are listed, the others can only be read; limit it \
                     with `include` and `exclude`, or raise `max_files`",
                 self.recipe.name,
-                found.files.len()
+                scan.files.len()
             );
         }
     }
@@ -247,6 +248,6 @@ fn not_found(uri: &str) -> ToolError {
     ToolError::Fault(Box::new(fault.with_data(Raw::from_value(&json!({ "uri": uri })))))
 }
 
-fn internal_error(what: impl Into<String>) -> ToolError {
-    ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, what.into())))
+fn internal_error(message: impl Into<String>) -> ToolError {
+    ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, message.into())))
 }

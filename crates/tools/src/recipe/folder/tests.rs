@@ -96,9 +96,9 @@ fn bytes_travel_as_bytes_and_sizes_have_an_end() {
 fn a_large_folder_is_cut_at_the_lower_levels_and_the_rest_can_be_read() {
     let folder = folder(&[("z.md", ""), ("a/1.md", ""), ("a/2.md", "two"), ("b/c/d/e.md", "")]);
     let served = served(&folder, |recipe| (recipe.max_files, recipe.max_depth) = (2, 2));
-    let found = served.scan().unwrap();
-    assert_eq!(found.files.keys().collect::<Vec<_>>(), ["a/1.md", "z.md"]);
-    assert_eq!(found.truncation.as_deref(), Some("more than 2 files"));
+    let scan = served.scan().unwrap();
+    assert_eq!(scan.files.keys().collect::<Vec<_>>(), ["a/1.md", "z.md"]);
+    assert_eq!(scan.truncation.as_deref(), Some("more than 2 files"));
     assert_eq!(read(&served, "folder://docs/a/2.md").text.as_deref(), Some("two"));
     assert_eq!(refusal(&served, "folder://docs/b/c/d/e.md"), FaultKind::ResourceNotFound);
 }

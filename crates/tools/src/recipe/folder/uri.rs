@@ -48,10 +48,12 @@ impl FolderUris {
 /// although they would end the path or have another meaning, so they are encoded here.
 pub(super) fn template_value(path: &str) -> String {
     let mut value = String::with_capacity(path.len());
-    for letter in path.chars() {
-        match letter {
-            '%' | '?' | '#' | '[' | ']' => value.push_str(&format!("%{:02X}", u32::from(letter))),
-            letter => value.push(letter),
+    for character in path.chars() {
+        match character {
+            '%' | '?' | '#' | '[' | ']' => {
+                value.push_str(&format!("%{:02X}", u32::from(character)))
+            }
+            character => value.push(character),
         }
     }
     value
@@ -61,7 +63,8 @@ fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        let digit =
+            |byte: u8| char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok());
         bytes.push(match byte {
             b'%' => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
             byte => byte,

@@ -27,7 +27,9 @@ impl JsonTemplate {
             Self::Plain(_) => Vec::new(),
             Self::Text(template) => vec![template],
             Self::List(items) => items.iter().flat_map(Self::templates).collect(),
-            Self::Object(members) => members.iter().flat_map(|(_, it)| it.templates()).collect(),
+            Self::Object(members) => {
+                members.iter().flat_map(|(_, json_template)| json_template.templates()).collect()
+            }
         }
     }
 

@@ -152,8 +152,9 @@ mod tests {
         assert!(filled("https://host/{a}{b}/x", json!({ "a": ".", "b": "." })).is_err());
         assert!(filled("https://host/.{a}", json!({ "a": "." })).is_err());
         assert!(filled("https://host/v{a}", json!({ "a": "." })).is_ok());
-        let told = filled("https://host/{a}/{b}/x", json!({ "a": "fine", "b": ".." })).unwrap_err();
-        assert!(format!("{told:?}").contains("`b` must not be"), "{told:?}");
+        let error =
+            filled("https://host/{a}/{b}/x", json!({ "a": "fine", "b": ".." })).unwrap_err();
+        assert!(format!("{error:?}").contains("`b` must not be"), "{error:?}");
     }
 
     #[test]

@@ -17,50 +17,55 @@ const MAX_TEMPLATE_STEPS: u64 = 1_000_000;
 
 /// The result for a response.
 pub(crate) fn to_tool_result(
-    wanted: &ResponseOptions,
-    answer: &Response<Bytes>,
+    options: &ResponseOptions,
+    response: &Response<Bytes>,
     values: &ArgumentValues<'_>,
-    longest: usize,
+    max_length: usize,
     output: Option<&Schema>,
 ) -> Result<ToolResult, ToolError> {
-    let media = media_type(answer);
-    let is_shaped = wanted.pick.is_some() || wanted.template.is_some();
-    let is_data = is_json(&media) || wanted.format == ResponseFormat::Json || wanted.pick.is_some();
-    if is_data && !answer.body().is_empty() {
-        let value = select_pointer(wanted.pick.as_deref(), answer.body())?;
-        return match (&wanted.template, wanted.format) {
-            (Some(template), _) => render_template(template, &value, answer, values, longest),
+    let media = media_type(response);
+    let is_shaped = options.pick.is_some() || options.template.is_some();
+    let is_data =
+        is_json(&media) || options.format == ResponseFormat::Json || options.pick.is_some();
+    if is_data && !response.body().is_empty() {
+        let value = select_pointer(options.pick.as_deref(), response.body())?;
+        return match (&options.template, options.format) {
+            (Some(template), _) => render_template(template, &value, response, values, max_length),
             (None, ResponseFormat::Text) => Ok(ToolResult::text(to_plain_text(&value))),
             (None, _) => structured_result(&value, output),
         };
     }
-    if !is_shaped && wanted.format == ResponseFormat::Auto && media.starts_with("image/") {
-        return Ok(image_result(answer.body(), &media));
+    if !is_shaped && options.format == ResponseFormat::Auto && media.starts_with("image/") {
+        return Ok(image_result(response.body(), &media));
     }
-    let Ok(said) = std::str::from_utf8(answer.body()) else {
-        let bytes = answer.body().len();
-        let what = format!(
+    let Ok(printed) = std::str::from_utf8(response.body()) else {
+        let bytes = response.body().len();
+        let message = format!(
             "the response has {bytes} bytes of the type `{media}`, which is neither text nor \
                 JSON nor an image"
         );
-        return Err(ToolError::failed(what));
+        return Err(ToolError::failed(message));
     };
-    match &wanted.template {
-        Some(template) => {
-            render_template(template, &OrderedValue::Leaf(said.into()), answer, values, longest)
+    match &options.template {
+        Some(template) => render_template(
+            template,
+            &OrderedValue::Leaf(printed.into()),
+            response,
+            values,
+            max_length,
+        ),
+        None if printed.is_empty() => {
+            Ok(ToolResult::text(format!("status {}, no body", response.status().as_u16())))
         }
-        None if said.is_empty() => {
-            Ok(ToolResult::text(format!("status {}, no body", answer.status().as_u16())))
-        }
-        None => Ok(ToolResult::text(said)),
+        None => Ok(ToolResult::text(printed)),
     }
 }
 
 /// The media type, in lower case and without parameters.
-pub(super) fn media_type(answer: &Response<Bytes>) -> String {
-    let said = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let said = said.unwrap_or_default().split(';').next().unwrap_or_default();
-    said.trim().to_ascii_lowercase()
+pub(super) fn media_type(response: &Response<Bytes>) -> String {
+    let text = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let text = text.unwrap_or_default().split(';').next().unwrap_or_default();
+    text.trim().to_ascii_lowercase()
 }
 
 fn is_json(media: &str) -> bool {
@@ -89,18 +94,18 @@ fn to_plain_text(value: &OrderedValue) -> String {
 fn render_template(
     template: &str,
     value: &OrderedValue,
-    answer: &Response<Bytes>,
+    response: &Response<Bytes>,
     values: &ArgumentValues<'_>,
-    longest: usize,
+    max_length: usize,
 ) -> Result<ToolResult, ToolError> {
     let mut environment = environment();
     environment.set_fuel(Some(MAX_TEMPLATE_STEPS));
-    let (status, body) = (answer.status().as_u16(), minijinja::Value::from(Serde(value)));
+    let (status, body) = (response.status().as_u16(), minijinja::Value::from(Serde(value)));
     let arguments = minijinja::Value::from(Serde(values.all()));
     let made = environment.render_str(template, context! { body, status, arguments });
     match made {
-        Ok(text) if text.len() <= longest => Ok(ToolResult::text(text)),
-        Ok(_) => Err(ToolError::failed(format!("the text is longer than {longest} bytes"))),
+        Ok(text) if text.len() <= max_length => Ok(ToolResult::text(text)),
+        Ok(_) => Err(ToolError::failed(format!("the text is longer than {max_length} bytes"))),
         Err(error) => {
             Err(ToolError::failed(format!("the template failed for this response: {error}")))
         }

@@ -25,13 +25,13 @@ impl HttpRunner {
     pub(crate) async fn call(
         &self,
         values: &ArgumentValues<'_>,
-        longest: usize,
+        max_length: usize,
         output: Option<&Schema>,
     ) -> Result<ToolResult, ToolError> {
         let (sent, secrets) = request::build_request(&self.recipe, values)?;
-        let answer =
-            fetch_success(&self.fetcher, &sent, &secrets, self.recipe.retries, longest).await?;
-        response::to_tool_result(&self.recipe.response, &answer, values, longest, output)
+        let result =
+            fetch_success(&self.fetcher, &sent, &secrets, self.recipe.retries, max_length).await?;
+        response::to_tool_result(&self.recipe.response, &result, values, max_length, output)
     }
 }
 
@@ -41,9 +41,9 @@ pub(crate) async fn fetch_success(
     sent: &FetchRequest,
     secrets: &[Secret],
     retries: u32,
-    longest: usize,
+    max_length: usize,
 ) -> Result<Response<Bytes>, ToolError> {
-    check_success(fetch_any_status(fetcher, sent, retries, longest).await?, secrets)
+    check_success(fetch_any_status(fetcher, sent, retries, max_length).await?, secrets)
 }
 
 /// A response of a service with any status.
@@ -51,26 +51,26 @@ pub(crate) async fn fetch_any_status(
     fetcher: &Fetcher,
     sent: &FetchRequest,
     retries: u32,
-    longest: usize,
+    max_length: usize,
 ) -> Result<Response<Bytes>, ToolError> {
-    let answer = fetch_with_retries(fetcher, sent, retries, longest).await;
-    answer.map_err(|why| {
-        let told = describe_failure(&why, longest);
+    let response = fetch_with_retries(fetcher, sent, retries, max_length).await;
+    response.map_err(|error| {
+        let message = describe_failure(&error, max_length);
         // The log names the service.
         let host = sent.url.authority().map(Authority::as_str).unwrap_or_default();
-        tracing::warn!(host, "{told}");
-        ToolError::failed(told)
+        tracing::warn!(host, "{message}");
+        ToolError::failed(message)
     })
 }
 
 /// Checks that a response is successful.
 pub(crate) fn check_success(
-    answer: Response<Bytes>,
+    response: Response<Bytes>,
     secrets: &[Secret],
 ) -> Result<Response<Bytes>, ToolError> {
-    match answer.status().is_success() {
-        true => Ok(answer),
-        false => Err(error_for_status(&answer, secrets)),
+    match response.status().is_success() {
+        true => Ok(response),
+        false => Err(error_for_status(&response, secrets)),
     }
 }
 
@@ -78,26 +78,32 @@ async fn fetch_with_retries(
     fetcher: &Fetcher,
     sent: &FetchRequest,
     retries: u32,
-    longest: usize,
+    max_length: usize,
 ) -> Result<Response<Bytes>, FetchError> {
     let mut pause = FIRST_RETRY_DELAY;
     for _ in 0..retries {
-        let answer = fetcher.fetch(sent, longest).await;
-        let Some(wait) = retry_delay(&answer, pause) else { return answer };
+        let response = fetcher.fetch(sent, max_length).await;
+        let Some(wait) = retry_delay(&response, pause) else { return response };
         tokio::time::sleep(wait).await;
         pause *= 2;
     }
-    fetcher.fetch(sent, longest).await
+    fetcher.fetch(sent, max_length).await
 }
 
 /// The delay before a retry; `None` if a retry is useless.
-fn retry_delay(answer: &Result<Response<Bytes>, FetchError>, pause: Duration) -> Option<Duration> {
-    match answer {
+fn retry_delay(
+    response: &Result<Response<Bytes>, FetchError>,
+    pause: Duration,
+) -> Option<Duration> {
+    match response {
         Err(FetchError::Unreachable(_) | FetchError::ConnectFailed(_)) => Some(pause),
         Err(_) => None,
-        Ok(answer) if matches!(answer.status().as_u16(), 429 | 502 | 503 | 504) => {
-            let asked = answer.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok());
-            let asked = asked.and_then(|it| it.trim().parse().ok()).map(Duration::from_secs);
+        Ok(response) if matches!(response.status().as_u16(), 429 | 502 | 503 | 504) => {
+            let asked = response
+                .headers()
+                .get(RETRY_AFTER)
+                .and_then(|header_value| header_value.to_str().ok());
+            let asked = asked.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
             Some(asked.unwrap_or(pause).max(pause)).filter(|wait| *wait <= MAX_RETRY_DELAY)
         }
         Ok(_) => None,
@@ -105,45 +111,45 @@ fn retry_delay(answer: &Result<Response<Bytes>, FetchError>, pause: Duration) ->
 }
 
 /// The error for the model when there is no response.
-fn describe_failure(why: &FetchError, longest: usize) -> String {
-    match why {
+fn describe_failure(error: &FetchError, max_length: usize) -> String {
+    match error {
         FetchError::NotPublic => {
             "the host name of the service resolves to an address that is not public; set \
                 `allow_private = true` to allow it"
                 .to_owned()
         }
-        FetchError::TooLong => format!("the response is longer than {longest} bytes"),
-        FetchError::Unreachable(why) | FetchError::ConnectFailed(why) => why.clone(),
+        FetchError::TooLong => format!("the response is longer than {max_length} bytes"),
+        FetchError::Unreachable(reason) | FetchError::ConnectFailed(reason) => reason.clone(),
     }
 }
 
 /// The error for the model when the service refuses.
-fn error_for_status(answer: &Response<Bytes>, secrets: &[Secret]) -> ToolError {
-    let status = answer.status();
+fn error_for_status(response: &Response<Bytes>, secrets: &[Secret]) -> ToolError {
+    let status = response.status();
     let reason = status.canonical_reason().unwrap_or_default();
-    let mut what = format!("the service responded with status {} {reason}", status.as_u16());
-    what.truncate(what.trim_end().len());
+    let mut message = format!("the service responded with status {} {reason}", status.as_u16());
+    message.truncate(message.trim_end().len());
     if status.is_redirection() {
-        what.push_str("; redirects are not followed");
-    } else if let Some(text) = problem_detail(answer)
+        message.push_str("; redirects are not followed");
+    } else if let Some(text) = problem_detail(response)
         && !text.trim().is_empty()
     {
-        what.push_str(":\n");
-        what.push_str(&head_of(&redact(&text, secrets)));
+        message.push_str(":\n");
+        message.push_str(&head_of(&redact(&text, secrets)));
     }
-    ToolError::failed(what)
+    ToolError::failed(message)
 }
 
 /// The service's explanation of a refusal: the members for people of problem details (RFC 9457).
-fn problem_detail(answer: &Response<Bytes>) -> Option<String> {
-    let text = std::str::from_utf8(answer.body()).ok()?;
-    if response::media_type(answer) == "application/problem+json"
+fn problem_detail(result: &Response<Bytes>) -> Option<String> {
+    let text = std::str::from_utf8(result.body()).ok()?;
+    if response::media_type(result) == "application/problem+json"
         && let Ok(details) = serde_json::from_str::<Value>(text)
     {
         let said = ["title", "detail"].map(|member| details[member].as_str());
-        let said: Vec<&str> = said.into_iter().flatten().collect();
-        if !said.is_empty() {
-            return Some(said.join(": "));
+        let messages: Vec<&str> = said.into_iter().flatten().collect();
+        if !messages.is_empty() {
+            return Some(messages.join(": "));
         }
     }
     Some(text.to_owned())
@@ -192,24 +198,24 @@ mod tests {
     #[test]
     fn an_error_contains_the_status_and_a_bounded_body_without_secrets() {
         let body = format!("token hunter2000 is wrong {}", "x".repeat(100_000));
-        let answer = Response::builder().status(401).body(Bytes::from(body)).unwrap();
-        let ToolError::Failed(said) = error_for_status(&answer, &[Secret("hunter2000".into())])
+        let response = Response::builder().status(401).body(Bytes::from(body)).unwrap();
+        let ToolError::Failed(text) = error_for_status(&response, &[Secret("hunter2000".into())])
         else {
             panic!("a refusal is a failure");
         };
         assert!(
-            said.starts_with("the service responded with status 401 Unauthorized:\ntoken [secret]")
+            text.starts_with("the service responded with status 401 Unauthorized:\ntoken [secret]")
         );
-        assert!(said.len() < 5000);
+        assert!(text.len() < 5000);
     }
 
     #[test]
     fn the_title_and_detail_of_a_problem_document_are_shown() {
         let told = |media: &str, body: &'static str| {
             let answer = Response::builder().status(422).header("content-type", media);
-            let answer = answer.body(Bytes::from_static(body.as_bytes())).unwrap();
-            match error_for_status(&answer, &[]) {
-                ToolError::Failed(said) => said.lines().skip(1).collect::<Vec<_>>().join("\n"),
+            let response = answer.body(Bytes::from_static(body.as_bytes())).unwrap();
+            match error_for_status(&response, &[]) {
+                ToolError::Failed(text) => text.lines().skip(1).collect::<Vec<_>>().join("\n"),
                 other => panic!("{other:?}"),
             }
         };

@@ -9,20 +9,20 @@ use super::*;
 use crate::recipe::argument::ArgumentValues;
 use crate::recipe::secret::Secret;
 
-fn shaped(wanted: &ResponseOptions, media: &str, body: &str) -> Result<ToolResult, ToolError> {
+fn shaped(options: &ResponseOptions, media: &str, body: &str) -> Result<ToolResult, ToolError> {
     let answer = Response::builder().header(CONTENT_TYPE, media);
-    let answer = answer.body(Bytes::from(body.to_owned())).unwrap();
+    let result = answer.body(Bytes::from(body.to_owned())).unwrap();
     response::to_tool_result(
-        wanted,
-        &answer,
+        options,
+        &result,
         &ArgumentValues::new(&[], json!({ "who": "ann" })),
         1000,
         None,
     )
 }
 
-fn said(wanted: &ResponseOptions, media: &str, body: &str) -> String {
-    match shaped(wanted, media, body) {
+fn said(options: &ResponseOptions, media: &str, body: &str) -> String {
+    match shaped(options, media, body) {
         Ok(result) => match &result.content[..] {
             [Content::Text { text, .. }] => text.clone(),
             other => panic!("{other:?}"),

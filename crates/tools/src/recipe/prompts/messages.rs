@@ -21,7 +21,7 @@ pub(super) fn split_sections(
 ) -> Result<Vec<PromptSection<'_>>, TemplateError> {
     let mut parts: Vec<PromptSection<'_>> = Vec::new();
     let (mut role, mut start, mut line) = (None, 0, first);
-    let (mut fenced, mut at, mut number) = (false, 0, first);
+    let (mut fenced, mut offset, mut number) = (false, 0, first);
     for whole in text.split_inclusive('\n') {
         let bare = whole.trim_end();
         // Code blocks are not split.
@@ -33,8 +33,8 @@ pub(super) fn split_sections(
             "# assistant" if !fenced => Some(Role::Assistant),
             _ => None,
         };
-        let end = at;
-        at += whole.len();
+        let end = offset;
+        offset += whole.len();
         number += 1;
         let Some(next) = next else { continue };
         match role {
@@ -50,7 +50,7 @@ pub(super) fn split_sections(
                 });
             }
         }
-        (role, start, line) = (Some(next), at, number);
+        (role, start, line) = (Some(next), offset, number);
     }
     parts.push(PromptSection { role: role.unwrap_or(Role::User), text: &text[start..], line });
     Ok(parts)
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_text_without_a_role_is_refused() {
-        let wrong = split_sections("\nHello\n# user\nOne\n", 4).unwrap_err();
-        assert_eq!((wrong.line, wrong.column), (5, Some(1)));
+        let error = split_sections("\nHello\n# user\nOne\n", 4).unwrap_err();
+        assert_eq!((error.line, error.column), (5, Some(1)));
     }
 }

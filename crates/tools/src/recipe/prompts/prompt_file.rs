@@ -29,24 +29,24 @@ pub(super) struct PromptFile {
 impl PromptFile {
     /// Parses a file. Errors contain its full path.
     pub(super) fn read(name: &str, path: &Path, bytes: &[u8]) -> Result<Self, FileError> {
-        Self::parse(name, path, bytes).map_err(|wrong| FileError {
+        Self::parse(name, path, bytes).map_err(|error| FileError {
             file: path.to_owned(),
-            line: Some(wrong.line),
-            column: wrong.column,
-            message: wrong.message,
-            help: wrong.help,
+            line: Some(error.line),
+            column: error.column,
+            message: error.message,
+            help: error.help,
         })
     }
 
     fn parse(name: &str, path: &Path, bytes: &[u8]) -> Result<Self, TemplateError> {
-        let wrong = |line: usize, what: &str, help: &str| TemplateError {
+        let failure = |line: usize, description: &str, help: &str| TemplateError {
             line,
             column: None,
-            message: what.to_owned(),
+            message: description.to_owned(),
             help: Some(help.to_owned()),
         };
         if name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-            return Err(wrong(
+            return Err(failure(
                 1,
                 "the file name is too long or has unsupported characters",
                 "rename it",
@@ -55,11 +55,12 @@ impl PromptFile {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let before = &bytes[..error.valid_up_to()];
             let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-            wrong(line, "the file is not UTF-8 text", "save it as UTF-8")
+            failure(line, "the file is not UTF-8 text", "save it as UTF-8")
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let document =
-            FrontMatterDocument::read(text).map_err(|it| wrong(it.line, &it.message, &it.help))?;
+        let document = FrontMatterDocument::read(text).map_err(|front_matter_error| {
+            failure(front_matter_error.line, &front_matter_error.message, &front_matter_error.help)
+        })?;
         let front = prompt_front_matter::read_front_matter(&document.members, text)?;
         let names: Vec<&str> = front.arguments.iter().map(|argument| &*argument.name).collect();
         let mut said = Vec::new();
@@ -67,7 +68,7 @@ impl PromptFile {
             said.push((part.role, TextTemplate::new(part.text, part.line, &names)?));
         }
         if document.body.trim().is_empty() {
-            return Err(wrong(
+            return Err(failure(
                 document.line,
                 "the prompt has no text",
                 "write it below the front matter",
@@ -82,8 +83,8 @@ impl PromptFile {
         let (page, front) = (Arc::clone(self), &self.front_matter);
         let about = front.description.as_ref().or(front.title.as_ref()).unwrap_or(&self.name);
         let name = format!("{prefix}{}", self.name);
-        let mut prompt = Prompt::new(&name, about, move |given, _| {
-            let rendered = page.render(given);
+        let mut prompt = Prompt::new(&name, about, move |arguments, _| {
+            let rendered = page.render(arguments);
             async move { rendered }
         });
         if let Some(title) = &front.title {
@@ -97,19 +98,20 @@ impl PromptFile {
 
     pub(super) fn render(
         &self,
-        mut given: BTreeMap<String, String>,
+        mut arguments: BTreeMap<String, String>,
     ) -> Result<PromptResult, ToolError> {
         // Unannounced arguments are ignored.
-        given.retain(|name, _| {
+        arguments.retain(|name, _| {
             self.front_matter.arguments.iter().any(|argument| argument.name == *name)
         });
         for argument in &self.front_matter.arguments {
-            let usual = argument.default.clone().unwrap_or_default();
-            given.entry(argument.name.clone()).or_insert(usual);
+            let default_value = argument.default.clone().unwrap_or_default();
+            arguments.entry(argument.name.clone()).or_insert(default_value);
         }
         let mut messages = Vec::with_capacity(self.messages.len());
         for (role, text) in &self.messages {
-            let text = text.render(given.clone()).map_err(|wrong| self.to_tool_error(&wrong))?;
+            let text =
+                text.render(arguments.clone()).map_err(|error| self.to_tool_error(&error))?;
             // A message inside a condition may be empty.
             if !text.trim().is_empty() {
                 messages.push(PromptMessage { role: *role, content: Content::text(text.trim()) });
@@ -118,10 +120,10 @@ impl PromptFile {
         Ok(PromptResult { description: self.front_matter.description.clone(), messages })
     }
 
-    fn to_tool_error(&self, wrong: &TemplateError) -> ToolError {
-        let column = wrong.column.map(|column| format!("{column}:")).unwrap_or_default();
-        let what = format!("{}:{}:{column} {}", self.file, wrong.line, wrong.message);
-        ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, what)))
+    fn to_tool_error(&self, error: &TemplateError) -> ToolError {
+        let column = error.column.map(|column| format!("{column}:")).unwrap_or_default();
+        let message = format!("{}:{}:{column} {}", self.file, error.line, error.message);
+        ToolError::Fault(Box::new(Fault::new(FaultKind::Internal, message)))
     }
 }
 

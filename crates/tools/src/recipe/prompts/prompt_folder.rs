@@ -45,12 +45,12 @@ impl PromptFolder {
 
     /// Reads the folder for the first time. Returns the errors of its files.
     pub(super) fn load(&mut self) -> Result<Vec<FileError>, FileError> {
-        let found = self.scan().map_err(|error| {
-            let what = format!("cannot read the folder of prompts: {error}");
-            FileError::new(&self.recipe.path, what)
+        let scan = self.scan().map_err(|error| {
+            let message = format!("cannot read the folder of prompts: {error}");
+            FileError::new(&self.recipe.path, message)
                 .help("use a folder that contains Markdown files")
         })?;
-        let (_, problems) = self.apply_scan(found, &BTreeSet::new());
+        let (_, problems) = self.apply_scan(scan, &BTreeSet::new());
         Ok(problems)
     }
 
@@ -65,20 +65,20 @@ impl PromptFolder {
     /// Applies a scan of the folder. Returns whether anything changed, and the errors.
     fn apply_scan(
         &mut self,
-        found: ScanResult,
+        scan: ScanResult,
         written: &BTreeSet<PathBuf>,
     ) -> (bool, Vec<FileError>) {
         let mut problems = Vec::new();
         if let Some(cut) =
-            found.truncation.as_ref().filter(|_| found.truncation != self.last_scan.truncation)
+            scan.truncation.as_ref().filter(|_| scan.truncation != self.last_scan.truncation)
         {
-            let what = format!("the folder of prompts has {cut}; the others are excluded");
-            problems.push(FileError::new(&self.recipe.path, what).help("split it"));
+            let message = format!("the folder of prompts has {cut}; the others are excluded");
+            problems.push(FileError::new(&self.recipe.path, message).help("split it"));
         }
         let before = self.files.len();
-        self.files.retain(|file, _| found.files.contains_key(file));
+        self.files.retain(|file, _| scan.files.contains_key(file));
         let mut changed = self.files.len() != before;
-        for (file, facts) in &found.files {
+        for (file, facts) in &scan.files {
             if !self.is_new(file, facts, written) {
                 continue;
             }
@@ -92,13 +92,13 @@ impl PromptFolder {
                 Err(problem) => problems.push(problem),
             }
         }
-        self.last_scan = found;
+        self.last_scan = scan;
         (changed, problems)
     }
 
-    fn is_new(&self, file: &str, facts: &FileMetadata, written: &BTreeSet<PathBuf>) -> bool {
+    fn is_new(&self, file: &str, facts: &FileMetadata, changed: &BTreeSet<PathBuf>) -> bool {
         self.last_scan.files.get(file) != Some(facts)
-            || written.contains(&self.root.path().join(file))
+            || changed.contains(&self.root.path().join(file))
     }
 
     fn read(&self, file: &str) -> Result<Option<PromptFile>, FileError> {
@@ -108,8 +108,8 @@ impl PromptFolder {
             Ok(bytes) => PromptFile::read(name, &path, &bytes).map(Some),
             Err(ReadError::NotFound) => Ok(None),
             Err(ReadError::TooLarge) => {
-                let what = format!("the file has more than {MAX_FILE_BYTES} bytes");
-                Err(FileError::new(&path, what).help("shorten the prompt"))
+                let message = format!("the file has more than {MAX_FILE_BYTES} bytes");
+                Err(FileError::new(&path, message).help("shorten the prompt"))
             }
             Err(ReadError::Failed(error)) => {
                 Err(FileError::new(&path, format!("cannot read the file: {error}")))
@@ -162,15 +162,15 @@ impl WatchTarget for PromptFolder {
     }
 
     fn on_change(&mut self, written: &BTreeSet<PathBuf>) {
-        let found = match self.scan() {
-            Ok(found) => found,
+        let scan = match self.scan() {
+            Ok(scan) => scan,
             Err(error) if is_gone(&error) => ScanResult::default(),
             Err(error) => {
                 let name = &self.recipe.name;
                 return tracing::warn!("cannot read the prompts `{name}`: {error}");
             }
         };
-        let (changed, problems) = self.apply_scan(found, written);
+        let (changed, problems) = self.apply_scan(scan, written);
         for problem in problems {
             tracing::error!("the last valid version of a prompt is kept: {problem}");
         }

@@ -38,8 +38,8 @@ pub(super) fn read_front_matter(
     reader.check_known_keys(members, &["title", "description", "arguments"])?;
     let title = reader.text(members, "title")?;
     if title.as_ref().is_some_and(|title| title.chars().count() > MAX_TITLE_CHARS) {
-        let what = format!("`title` is longer than {MAX_TITLE_CHARS} characters");
-        return Err(reader.error_at("title", what, "move the rest to `description`"));
+        let message = format!("`title` is longer than {MAX_TITLE_CHARS} characters");
+        return Err(reader.error_at("title", message, "move the rest to `description`"));
     }
     let description = reader.text(members, "description")?;
     let written = match members.get("arguments") {
@@ -53,14 +53,14 @@ pub(super) fn read_front_matter(
     for item in written {
         let argument = reader.argument(item)?;
         if arguments.iter().any(|other| other.name == argument.name) {
-            let what = format!("the argument `{}` is repeated", argument.name);
-            return Err(reader.error_at(&argument.name, what, "remove one of them"));
+            let message = format!("the argument `{}` is repeated", argument.name);
+            return Err(reader.error_at(&argument.name, message, "remove one of them"));
         }
         arguments.push(argument);
     }
     if arguments.len() > MAX_ARGUMENTS {
-        let what = format!("the prompt has more than {MAX_ARGUMENTS} arguments");
-        return Err(reader.error_at("arguments", what, "remove some"));
+        let message = format!("the prompt has more than {MAX_ARGUMENTS} arguments");
+        return Err(reader.error_at("arguments", message, "remove some"));
     }
     Ok(PromptFrontMatter { title, description, arguments })
 }
@@ -82,7 +82,9 @@ impl FrontMatterReader<'_> {
         };
         let is_name = |name: &str| {
             name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-                && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+                && name
+                    .chars()
+                    .all(|character| character.is_ascii_alphanumeric() || character == '_')
         };
         if !is_name(&name) || name.len() > 64 {
             let help = "use at most 64 letters, digits and `_`; do not begin with a digit";
@@ -101,8 +103,8 @@ impl FrontMatterReader<'_> {
         };
         let default = self.text(members, "default")?;
         if required && default.is_some() {
-            let what = format!("the argument `{name}` is required and has a default");
-            return Err(self.error_at("default", what, "remove one of them"));
+            let message = format!("the argument `{name}` is required and has a default");
+            return Err(self.error_at("default", message, "remove one of them"));
         }
         let description = self.text(members, "description")?;
         Ok(PromptArgumentSpec {
@@ -115,18 +117,18 @@ impl FrontMatterReader<'_> {
     }
 
     fn values(&self, members: &Map<String, Value>) -> Result<Vec<String>, TemplateError> {
-        let wrong =
+        let error =
             || self.error_at("values", "`values` is not a list of strings", "write `[one, two]`");
         let items = match members.get("values") {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(Value::Array(items)) => items,
-            Some(_) => return Err(wrong()),
+            Some(_) => return Err(error()),
         };
         if items.len() > MAX_ARGUMENTS {
-            let what = format!("`values` has more than {MAX_ARGUMENTS} values");
-            return Err(self.error_at("values", what, "a client shows no more"));
+            let message = format!("`values` has more than {MAX_ARGUMENTS} values");
+            return Err(self.error_at("values", message, "a client shows no more"));
         }
-        items.iter().map(|item| scalar(item).ok_or_else(wrong)).collect()
+        items.iter().map(|item| scalar(item).ok_or_else(error)).collect()
     }
 
     fn text(
@@ -157,13 +159,13 @@ impl FrontMatterReader<'_> {
     }
 
     /// An error about a key or a name, positioned at the first line that contains it.
-    fn error_at(&self, word: &str, what: impl Into<String>, help: &str) -> TemplateError {
+    fn error_at(&self, word: &str, message: impl Into<String>, help: &str) -> TemplateError {
         let found = self.text.lines().enumerate().find_map(|(line, text)| {
-            let at = text.find(word)?;
-            Some((line + 1, Some(text[..at].chars().count() + 1)))
+            let offset = text.find(word)?;
+            Some((line + 1, Some(text[..offset].chars().count() + 1)))
         });
         let (line, column) = found.unwrap_or((1, None));
-        TemplateError { line, column, message: what.into(), help: Some(help.to_owned()) }
+        TemplateError { line, column, message: message.into(), help: Some(help.to_owned()) }
     }
 }
 
