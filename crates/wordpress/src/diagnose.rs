@@ -23,12 +23,12 @@ pub struct SiteCheck {
 }
 
 impl SiteCheck {
-    fn passed(topic: &'static str, told: impl Into<String>) -> Self {
-        Self { topic, is_ok: Some(true), message: told.into(), file: None }
+    fn passed(topic: &'static str, message: impl Into<String>) -> Self {
+        Self { topic, is_ok: Some(true), message: message.into(), file: None }
     }
 
-    fn failed(topic: &'static str, told: impl Into<String>) -> Self {
-        Self { is_ok: Some(false), ..Self::passed(topic, told) }
+    fn failed(topic: &'static str, message: impl Into<String>) -> Self {
+        Self { is_ok: Some(false), ..Self::passed(topic, message) }
     }
 }
 
@@ -41,19 +41,19 @@ impl Site {
         let fields = "name,namespaces,authentication";
         let index = self.request(None, &SiteRequest::get("/").with_query("_fields", fields)).await;
         let index = match index {
-            Ok(answered) => answered.body,
-            Err(trouble) => return Err(index_error(&trouble)),
+            Ok(response) => response.body,
+            Err(error) => return Err(index_error(&error)),
         };
         let mut findings = vec![self.check_permalinks(), self.check_passwords(&index)];
         let has_platform = has_platform(&index);
         findings.push(check_platform(has_platform));
-        let Some((user, held)) = &self.inner.settings.account else {
-            let told = "not checked: set CREOLE_WORDPRESS_USER and CREOLE_WORDPRESS_PASSWORD";
-            findings.push(SiteCheck { is_ok: None, ..SiteCheck::passed("account", told) });
+        let Some((user, secret)) = &self.inner.settings.account else {
+            let message = "not checked: set CREOLE_WORDPRESS_USER and CREOLE_WORDPRESS_PASSWORD";
+            findings.push(SiteCheck { is_ok: None, ..SiteCheck::passed("account", message) });
             return Ok(findings);
         };
         let Some(proof) =
-            held.get().ok().and_then(|password| BasicCredentials::new(user, &password))
+            secret.get().ok().and_then(|password| BasicCredentials::new(user, &password))
         else {
             findings.push(SiteCheck::failed(
                 "account",
@@ -62,22 +62,22 @@ impl Site {
             return Ok(findings);
         };
         match self.identify(&proof).await {
-            Err(trouble) => findings.push(SiteCheck::failed("account", trouble.to_message(false))),
+            Err(error) => findings.push(SiteCheck::failed("account", error.to_message(false))),
             Ok(UserLookup::Unknown) => {
                 findings.push(SiteCheck::failed("account", UNKNOWN_USER_ADVICE))
             }
             Ok(UserLookup::Forbidden) => {
                 let capability = &self.inner.settings.capability;
-                let told = format!(
+                let message = format!(
                     "`{user}` is authenticated, but lacks the capability `{capability}`, which callers need"
                 );
-                findings.push(SiteCheck::failed("account", told));
+                findings.push(SiteCheck::failed("account", message));
             }
-            Ok(UserLookup::Admitted(visitor)) => {
-                let told = format!("`{user}` is authenticated, with the id {}", visitor.id);
-                findings.push(SiteCheck::passed("account", told));
+            Ok(UserLookup::Admitted(site_user)) => {
+                let message = format!("`{user}` is authenticated, with the id {}", site_user.id);
+                findings.push(SiteCheck::passed("account", message));
                 if has_platform {
-                    findings.push(self.check_early_auth(&visitor).await);
+                    findings.push(self.check_early_auth(&site_user).await);
                 }
             }
         }
@@ -112,8 +112,8 @@ impl Site {
         )
     }
 
-    async fn check_early_auth(&self, visitor: &SiteUser) -> SiteCheck {
-        match self.is_login_visible(visitor).await {
+    async fn check_early_auth(&self, user: &SiteUser) -> SiteCheck {
+        match self.is_login_visible(user).await {
             true => SiteCheck::passed("early auth", "BuddyBoss sees the authenticated user"),
             false => SiteCheck {
                 file: Some(EARLY_AUTH_PLUGIN),
@@ -139,8 +139,8 @@ fn has_platform(index: &Value) -> bool {
     names.is_some_and(|names| names.iter().any(|name| name == NAMESPACE))
 }
 
-fn check_platform(is_there: bool) -> SiteCheck {
-    match is_there {
+fn check_platform(exists: bool) -> SiteCheck {
+    match exists {
         true => SiteCheck::passed("platform", "BuddyBoss is active"),
         false => SiteCheck::failed(
             "platform",
@@ -150,14 +150,14 @@ fn check_platform(is_there: bool) -> SiteCheck {
     }
 }
 
-fn index_error(trouble: &SiteError) -> String {
-    match trouble {
+fn index_error(error: &SiteError) -> String {
+    match error {
         SiteError::NotJson { status, .. } if !(300..400).contains(status) => {
-            let told = trouble.to_message(false);
+            let message = error.to_message(false);
             format!(
-                "{told}: the site is not WordPress, or a firewall or proxy in front of it responds"
+                "{message}: the site is not WordPress, or a firewall or proxy in front of it responds"
             )
         }
-        trouble => trouble.to_message(false),
+        error => error.to_message(false),
     }
 }

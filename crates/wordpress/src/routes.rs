@@ -43,7 +43,7 @@ const MAX_TOOLS: usize = 200;
 
 /// Adds the pack.
 pub(crate) fn add(server: Server, site: &Site) -> Server {
-    let (told, ready) = watch::channel(false);
+    let (sender, ready) = watch::channel(false);
     let site = site.clone();
     server.with(WaitForIndex(ready)).setup(move |registry| {
         let source = Arc::new(registry.add_source());
@@ -53,7 +53,7 @@ pub(crate) fn add(server: Server, site: &Site) -> Server {
         registry.attach(source);
         // Without a runtime there are no calls.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(refresh_tools(site, kept, told));
+            runtime.spawn(refresh_tools(site, kept, sender));
         }
     })
 }
@@ -80,7 +80,7 @@ impl Middleware for WaitForIndex {
 }
 
 /// Keeps the tools in sync with the index, for the lifetime of the server.
-async fn refresh_tools(site: Site, source: Weak<ItemSource>, told: watch::Sender<bool>) {
+async fn refresh_tools(site: Site, source: Weak<ItemSource>, sender: watch::Sender<bool>) {
     let mut known: Option<Vec<RouteEndpoint>> = None;
     let mut retry = RETRY_DELAY;
     loop {
@@ -95,15 +95,15 @@ async fn refresh_tools(site: Site, source: Weak<ItemSource>, told: watch::Sender
                 retry = RETRY_DELAY;
                 REFRESH_INTERVAL
             }
-            Err(trouble) => {
-                let why = trouble.to_message(false);
-                tracing::warn!(%why, "cannot read the routes of the site; the tools are unchanged");
+            Err(error) => {
+                let reason = error.to_message(false);
+                tracing::warn!(%reason, "cannot read the routes of the site; the tools are unchanged");
                 retry = (retry * 2).min(REFRESH_INTERVAL);
                 retry
             }
         };
         drop(source);
-        told.send_replace(true);
+        sender.send_replace(true);
         tokio::time::sleep(wait).await;
     }
 }
@@ -122,7 +122,7 @@ fn publish_tools(endpoints: &[RouteEndpoint], site: &Site, source: &ItemSource) 
 /// The endpoints that the site offers and the configuration allows.
 async fn read_index(site: &Site) -> Result<Vec<RouteEndpoint>, SiteError> {
     let routes = &site.inner.settings.routes;
-    let mut found = Vec::new();
+    let mut endpoints = Vec::new();
     let mut indexes: BTreeSet<String> = BTreeSet::new();
     for pattern in routes.read.iter().chain(&routes.write) {
         let namespace: Vec<&str> = pattern.split('/').take(2).collect();
@@ -134,17 +134,17 @@ async fn read_index(site: &Site) -> Result<Vec<RouteEndpoint>, SiteError> {
         indexes = BTreeSet::from(["/".to_owned()]);
     }
     for index in indexes {
-        let answered = site.request(None, &SiteRequest::get(index)).await?;
-        found.extend(index::allowed_endpoints(&answered.body, routes));
+        let response = site.request(None, &SiteRequest::get(index)).await?;
+        endpoints.extend(index::allowed_endpoints(&response.body, routes));
     }
-    if found.len() > MAX_TOOLS {
-        let all = found.len();
+    if endpoints.len() > MAX_TOOLS {
+        let all = endpoints.len();
         tracing::warn!(
             "{all} routes are allowed as tools; only the first {MAX_TOOLS} become tools; allow fewer"
         );
-        found.truncate(MAX_TOOLS);
+        endpoints.truncate(MAX_TOOLS);
     }
-    Ok(found)
+    Ok(endpoints)
 }
 
 fn build_tool(name: &str, endpoint: &RouteEndpoint, site: &Site) -> Tool {
@@ -180,58 +180,58 @@ async fn call_as_principal(
     let Value::Object(arguments) = arguments else {
         return Err(ToolError::failed("no arguments"));
     };
-    let visitor = site.user_for(context.principal()).await?;
-    call_as_user(endpoint, site, &visitor, arguments).await
+    let user = site.user_for(context.principal()).await?;
+    call_as_user(endpoint, site, &user, arguments).await
 }
 
 async fn call_as_user(
     endpoint: &RouteEndpoint,
     site: &Site,
-    visitor: &SiteUser,
+    user: &SiteUser,
     mut arguments: Map<String, Value>,
 ) -> Result<ToolResult, ToolError> {
     let page = arguments.get("page").and_then(Value::as_u64).unwrap_or(1);
     let route = fill_route(endpoint, &mut arguments)?;
-    if endpoint.verb == RouteAction::Delete && write_guard::deletes_user(&route, visitor.id) {
+    if endpoint.verb == RouteAction::Delete && write_guard::deletes_user(&route, user.id) {
         return Err(ToolError::failed(write_guard::OWN_ACCOUNT_ERROR));
     }
     let is_lost = endpoint.verb != RouteAction::Read
         && write_guard::is_platform_route(&route)
-        && !site.is_login_visible(visitor).await;
+        && !site.is_login_visible(user).await;
     if is_lost {
         return Err(ToolError::failed(write_guard::LATE_AUTH_ERROR));
     }
     if endpoint.verb == RouteAction::Update {
-        author::keep_author(site, visitor, &route, &mut arguments).await?;
+        author::keep_author(site, user, &route, &mut arguments).await?;
     }
-    let asked = SiteRequest::new(http_method(endpoint.verb), route);
-    let asked = match endpoint.verb {
+    let request = SiteRequest::new(http_method(endpoint.verb), route);
+    let request = match endpoint.verb {
         RouteAction::Create | RouteAction::Update => {
-            asked.with_body(Value::Object(arguments.clone()))
+            request.with_body(Value::Object(arguments.clone()))
         }
         RouteAction::Read | RouteAction::Delete => {
-            arguments.iter().fold(asked, |asked, (key, value)| match value {
-                Value::String(text) => asked.with_query(key, text),
+            arguments.iter().fold(request, |request, (key, value)| match value {
+                Value::String(text) => request.with_query(key, text),
                 Value::Array(items) => {
-                    items.iter().fold(asked, |asked, item| match item.as_str() {
-                        Some(text) => asked.with_query(&format!("{key}[]"), text),
-                        None => asked.with_query(&format!("{key}[]"), item),
+                    items.iter().fold(request, |request, item| match item.as_str() {
+                        Some(text) => request.with_query(&format!("{key}[]"), text),
+                        None => request.with_query(&format!("{key}[]"), item),
                     })
                 }
-                other => asked.with_query(key, other),
+                other => request.with_query(key, other),
             })
         }
     };
-    let answered = site.request(Some(&visitor.credentials), &asked).await;
-    let answered = answered.map_err(|trouble| {
-        if matches!(&trouble, SiteError::Refused(refusal) if refusal.status == 401) {
-            site.inner.users.forget(visitor);
+    let result = site.request(Some(&user.credentials), &request).await;
+    let response = result.map_err(|error| {
+        if matches!(&error, SiteError::Refused(refusal) if refusal.status == 401) {
+            site.inner.users.forget(user);
         }
-        ToolError::failed(trouble.to_message(asked.is_write()))
+        ToolError::failed(error.to_message(request.is_write()))
     })?;
-    let answered =
-        verify::verify_write(site, visitor, endpoint, &asked, &arguments, answered).await?;
-    Ok(tool_result::to_tool_result(answered, page))
+    let response =
+        verify::verify_write(site, user, endpoint, &request, &arguments, response).await?;
+    Ok(tool_result::to_tool_result(response, page))
 }
 
 /// The route with the values of its arguments, which are removed from the others.
@@ -281,8 +281,8 @@ mod route_tests {
             |slug: Value| fill_route(&endpoint, &mut Map::from_iter([("slug".to_owned(), slug)]));
         assert_eq!(at(json!("a b?c#d")).unwrap(), "/wp/a%20b%3Fc%23d");
         assert_eq!(at(json!(7)).unwrap(), "/wp/7");
-        for wrong in ["", ".", "..", "../users", "a/b", "a\\b"] {
-            assert!(at(json!(wrong)).is_err(), "{wrong}");
+        for invalid in ["", ".", "..", "../users", "a/b", "a\\b"] {
+            assert!(at(json!(invalid)).is_err(), "{invalid}");
         }
     }
 }

@@ -90,43 +90,46 @@ impl ScriptedSite {
     ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::default();
-        let (noted, script): (Arc<Mutex<Vec<ScriptedRequest>>>, Arc<ResponseScript>) =
-            (Arc::clone(&asked), Arc::new(script));
+        let requests = Arc::default();
+        let (recorded, script): (Arc<Mutex<Vec<ScriptedRequest>>>, Arc<ResponseScript>) =
+            (Arc::clone(&requests), Arc::new(script));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (noted, script) = (Arc::clone(&noted), Arc::clone(&script));
-                std::thread::spawn(move || serve(stream, &noted, &*script));
+                let (recorded, script) = (Arc::clone(&recorded), Arc::clone(&script));
+                std::thread::spawn(move || serve(stream, &recorded, &*script));
             }
         });
         let proof = BasicCredentials::new("admin", &Secret("abcd".to_owned())).unwrap();
-        let visitor = SiteUser {
+        let user = SiteUser {
             id: 1,
             principal: "wordpress:1".into(),
             credentials: proof,
             is_login_visible: OnceCell::new_with(Some(is_early)),
         };
-        Self { site: site(address), user: visitor, requests: asked }
+        Self { site: site(address), user, requests }
     }
 
     /// The requests so far, except for the detection of the platform.
     pub(super) fn requests(&self) -> Vec<ScriptedRequest> {
-        let asked = self.requests.lock().unwrap().clone();
-        asked.into_iter().filter(|it| !it.line.contains("_fields=namespaces")).collect()
+        let received = self.requests.lock().unwrap().clone();
+        received
+            .into_iter()
+            .filter(|request| !request.line.contains("_fields=namespaces"))
+            .collect()
     }
 
     /// The methods and targets of the requests.
     pub(super) fn lines(&self) -> Vec<String> {
-        let short = |it: ScriptedRequest| it.line.replace("/wp-json", "");
+        let short = |request: ScriptedRequest| request.line.replace("/wp-json", "");
         self.requests().into_iter().map(short).collect()
     }
 
     /// Calls a curated tool: the texts of its result, or its error.
     pub(super) async fn call(&self, tool: &str, arguments: Value) -> Result<Vec<String>, String> {
         let name = format!("buddyboss_{tool}");
-        let called = tools::call(&name, &self.site, &self.user, arguments).await;
-        let result = called.map_err(|error| match error {
-            ToolError::Failed(why) => why.to_string(),
+        let outcome = tools::call(&name, &self.site, &self.user, arguments).await;
+        let result = outcome.map_err(|error| match error {
+            ToolError::Failed(reason) => reason.to_string(),
             other => format!("{other:?}"),
         })?;
         let text = |content: &Content| match content {
@@ -159,7 +162,7 @@ fn site(address: SocketAddr) -> Site {
     })
 }
 
-fn serve(stream: TcpStream, noted: &Mutex<Vec<ScriptedRequest>>, script: &ResponseScript) {
+fn serve(stream: TcpStream, recorded: &Mutex<Vec<ScriptedRequest>>, script: &ResponseScript) {
     let mut stream = BufReader::new(stream);
     let mut line = String::new();
     if stream.read_line(&mut line).is_err() || line.is_empty() {
@@ -179,7 +182,7 @@ fn serve(stream: TcpStream, noted: &Mutex<Vec<ScriptedRequest>>, script: &Respon
     stream.read_exact(&mut body).unwrap();
     let line = line.trim().trim_end_matches(" HTTP/1.1").to_owned();
     let request = ScriptedRequest { line, body: String::from_utf8_lossy(&body).into_owned() };
-    noted.lock().unwrap().push(request.clone());
+    recorded.lock().unwrap().push(request.clone());
     let namespaces = || ok(json!({"namespaces": ["wp/v2", "buddyboss/v1"]}));
     let unknown = || error_response(404, "rest_no_route", "No route was found.");
     let answer = match (request.line.contains("_fields=namespaces"), script(&request)) {

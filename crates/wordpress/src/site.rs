@@ -129,19 +129,13 @@ impl Site {
         Self::build(settings, self.inner.users.for_new_settings())
     }
 
-    fn build(settings: SiteSettings, visitors: UserCache) -> Self {
+    fn build(settings: SiteSettings, users: UserCache) -> Self {
         // The operator configured the site, so it may be on this machine or in a private network.
         let fetcher = Fetcher::new(AllowedAddresses::Anywhere, settings.address.is_encrypted());
-        let (platform, strikes) = (PlatformCache::default(), LoginThrottle::default());
+        let (platform, throttle) = (PlatformCache::default(), LoginThrottle::default());
         let is_plain = AtomicBool::new(false);
-        let shared = SiteInner {
-            settings,
-            fetcher,
-            is_plain,
-            users: visitors,
-            platform,
-            login_throttle: strikes,
-        };
+        let shared =
+            SiteInner { settings, fetcher, is_plain, users, platform, login_throttle: throttle };
         Self { inner: Arc::new(shared) }
     }
 
@@ -159,22 +153,22 @@ impl Site {
     pub(super) async fn request(
         &self,
         proof: Option<&BasicCredentials>,
-        asked: &SiteRequest,
+        received: &SiteRequest,
     ) -> Result<SiteResponse, SiteError> {
         let is_plain = self.inner.is_plain.load(Ordering::Relaxed);
         let links = if is_plain { LinkStyle::Plain } else { LinkStyle::Pretty };
-        let first = self.send(proof, asked, links).await;
+        let first = self.send(proof, received, links).await;
         // A site without permalinks does not have the path `wp-json`; a front controller responds with the front page.
         // A write is not repeated after a page that may come from WordPress.
         let is_lost = match &first {
             Err(SiteError::NotJson { status: 404, .. }) => true,
-            Err(SiteError::NotJson { status: 200..300, .. }) => !asked.is_write(),
+            Err(SiteError::NotJson { status: 200..300, .. }) => !received.is_write(),
             _ => false,
         };
         if !is_lost || is_plain {
             return first;
         }
-        let second = self.send(proof, asked, LinkStyle::Plain).await;
+        let second = self.send(proof, received, LinkStyle::Plain).await;
         if !matches!(second, Ok(_) | Err(SiteError::Refused(_))) {
             return first;
         }
@@ -190,13 +184,13 @@ impl Site {
     async fn send(
         &self,
         proof: Option<&BasicCredentials>,
-        asked: &SiteRequest,
+        request: &SiteRequest,
         links: LinkStyle,
     ) -> Result<SiteResponse, SiteError> {
-        let url = self.address().route(&asked.route, &asked.query, links);
+        let url = self.address().route(&request.route, &request.query, links);
         let url =
             url.ok_or_else(|| SiteError::NotConnected("the address is too long".to_owned()))?;
-        let (media_type, body) = match (&asked.file, &asked.body) {
+        let (media_type, body) = match (&request.file, &request.body) {
             (Some(file), _) => {
                 let (media_type, body) = file.to_multipart();
                 (HeaderValue::try_from(media_type).ok(), Bytes::from(body))
@@ -207,26 +201,26 @@ impl Site {
             (None, None) => (None, Bytes::new()),
         };
         let headers = headers(proof, media_type);
-        let sent = FetchRequest { method: asked.method.clone(), url, headers, body };
+        let sent = FetchRequest { method: request.method.clone(), url, headers, body };
         let patience = self.inner.settings.timeout;
         let work = async {
             match self.inner.fetcher.fetch(&sent, MAX_RESPONSE_BYTES).await {
                 // Reads may be retried, writes never.
                 Err(FetchError::Unreachable(_) | FetchError::ConnectFailed(_))
-                    if !asked.is_write() =>
+                    if !request.is_write() =>
                 {
                     self.inner.fetcher.fetch(&sent, MAX_RESPONSE_BYTES).await
                 }
-                answer => answer,
+                response => response,
             }
         };
         match tokio::time::timeout(patience, work).await {
             Err(_) => Err(SiteError::TimedOut(patience)),
-            Ok(Err(why @ (FetchError::ConnectFailed(_) | FetchError::NotPublic))) => {
-                Err(SiteError::NotConnected(why.to_string()))
+            Ok(Err(error @ (FetchError::ConnectFailed(_) | FetchError::NotPublic))) => {
+                Err(SiteError::NotConnected(error.to_string()))
             }
-            Ok(Err(why)) => Err(SiteError::Unreachable(why.to_string())),
-            Ok(Ok(answer)) => read_response(&answer),
+            Ok(Err(error)) => Err(SiteError::Unreachable(error.to_string())),
+            Ok(Ok(response)) => read_response(&response),
         }
     }
 }
@@ -247,10 +241,10 @@ fn headers(proof: Option<&BasicCredentials>, media_type: Option<HeaderValue>) ->
 
 /// Reads a response: data, or an error in the format of WordPress. Anything else does not come from WordPress: an empty
 /// body, an HTML page, PHP warnings before the data.
-fn read_response(answer: &Response<Bytes>) -> Result<SiteResponse, SiteError> {
-    let status = answer.status();
-    let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
-    let shown: Option<OrderedValue> = serde_json::from_slice(answer.body()).ok();
+fn read_response(response: &Response<Bytes>) -> Result<SiteResponse, SiteError> {
+    let status = response.status();
+    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+    let shown: Option<OrderedValue> = serde_json::from_slice(response.body()).ok();
     let Some(shown) = shown.filter(|_| !status.is_redirection()) else {
         tracing::warn!(status = status.as_u16(), "the site's response is not JSON");
         let media_type = header("content-type").unwrap_or("no media type").to_owned();

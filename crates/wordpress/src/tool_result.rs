@@ -11,11 +11,11 @@ const SECRET_FIELDS: &[&str] = &["user_pass", "user_activation_key"];
 const MAX_RESULT_BYTES: usize = 100 * 1024;
 
 /// The result for a response, on this page of a list.
-pub(super) fn to_tool_result(mut answered: SiteResponse, page: u64) -> ToolResult {
-    remove_decoration(&mut answered.display);
+pub(super) fn to_tool_result(mut response: SiteResponse, page: u64) -> ToolResult {
+    remove_decoration(&mut response.display);
     let mut notes: Vec<String> =
-        page_position(&answered, page).into_iter().chain(answered.notes).collect();
-    let text = match &answered.display {
+        page_position(&response, page).into_iter().chain(response.notes).collect();
+    let text = match &response.display {
         OrderedValue::Array(items) => {
             let (text, shown) = take_fitting(items);
             if shown < items.len() {
@@ -41,9 +41,9 @@ pub(super) fn to_tool_result(mut answered: SiteResponse, page: u64) -> ToolResul
 
 /// The position of a page in its list. For a page beyond the end, the platform sends neither the total nor the number
 /// of pages.
-fn page_position(answered: &SiteResponse, page: u64) -> Option<String> {
-    let OrderedValue::Array(items) = &answered.display else { return None };
-    match answered.totals {
+fn page_position(response: &SiteResponse, page: u64) -> Option<String> {
+    let OrderedValue::Array(items) = &response.display else { return None };
+    match response.totals {
         Some((total, pages)) if page > pages.max(1) => {
             Some(format!("Page {page} is past the end: there are {pages} pages, {total} in total."))
         }
@@ -56,13 +56,13 @@ fn page_position(answered: &SiteResponse, page: u64) -> Option<String> {
 /// As many items as fit, and their number.
 fn take_fitting(items: &[OrderedValue]) -> (String, usize) {
     let mut text = "[".to_owned();
-    for (place, item) in items.iter().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         let item = item.to_string();
         if text.len() + item.len() + 2 > MAX_RESULT_BYTES {
             text.push(']');
-            return (text, place);
+            return (text, index);
         }
-        if place > 0 {
+        if index > 0 {
             text.push(',');
         }
         text.push_str(&item);
@@ -135,10 +135,10 @@ mod tests {
     fn a_long_list_is_cut_between_items_and_says_so() {
         let items: Vec<Value> =
             (0..9).map(|id| json!({"id": id, "x": "x".repeat(30_000)})).collect();
-        let told = texts(Value::from(items).into(), None);
-        let shown: Vec<Value> = serde_json::from_str(&told[0]).unwrap();
+        let messages = texts(Value::from(items).into(), None);
+        let shown: Vec<Value> = serde_json::from_str(&messages[0]).unwrap();
         assert_eq!(shown.len(), 3);
-        assert_eq!(told[1], "Only the first 3 of 9 are shown: ask for fewer with per_page.");
+        assert_eq!(messages[1], "Only the first 3 of 9 are shown: ask for fewer with per_page.");
         assert_eq!(texts(json!("ä".repeat(MAX_RESULT_BYTES)).into(), None).len(), 2);
     }
 }

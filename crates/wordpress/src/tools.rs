@@ -71,8 +71,8 @@ fn specs_of_module(set: &str) -> &'static [ToolSpec] {
 
 /// Adds the pack: the tools of the sets that the site's settings name, directly or by phase.
 pub(crate) fn add(server: Server, site: &Site) -> Server {
-    let wanted = &site.inner.settings.sets;
-    let is_wanted = |names: [&str; 2]| wanted.iter().any(|name| names.contains(&name.as_str()));
+    let expected = &site.inner.settings.sets;
+    let is_wanted = |names: [&str; 2]| expected.iter().any(|name| names.contains(&name.as_str()));
     let sets = SETS.iter().filter(|(set, phase)| is_wanted([set, phase]));
     sets.flat_map(|(set, _)| specs_of_set(set))
         .fold(server, |server, spec| server.tool(build_tool(spec, site)))
@@ -98,20 +98,20 @@ async fn call_as_principal(
     arguments: Value,
     context: &Context,
 ) -> Result<ToolResult, ToolError> {
-    let visitor = site.user_for(context.principal()).await?;
-    call_as_user(spec, site, &visitor, arguments).await
+    let user = site.user_for(context.principal()).await?;
+    call_as_user(spec, site, &user, arguments).await
 }
 
 async fn call_as_user(
     spec: &'static ToolSpec,
     site: &Site,
-    visitor: &SiteUser,
+    user: &SiteUser,
     arguments: Value,
 ) -> Result<ToolResult, ToolError> {
     let Value::Object(arguments) = arguments else { return Err(ToolError::failed("no arguments")) };
     let arguments =
         &tool_call::arguments::normalize(spec, &arguments).map_err(ToolError::failed)?;
-    tool_call::ToolCall { spec, site, user: visitor, arguments }.run().await
+    tool_call::ToolCall { spec, site, user, arguments }.run().await
 }
 
 /// Calls a tool by its name, for tests.
@@ -119,7 +119,7 @@ async fn call_as_user(
 pub(super) async fn call(
     name: &str,
     site: &Site,
-    visitor: &SiteUser,
+    user: &SiteUser,
     arguments: Value,
 ) -> Result<ToolResult, ToolError> {
     let spec =
@@ -128,7 +128,7 @@ pub(super) async fn call(
     if let Err(violations) = schema.validate(&arguments) {
         return Err(ToolError::failed(format!("{violations:?}")));
     }
-    call_as_user(spec, site, visitor, arguments).await
+    call_as_user(spec, site, user, arguments).await
 }
 
 #[cfg(test)]

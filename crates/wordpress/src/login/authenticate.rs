@@ -39,8 +39,8 @@ impl Site {
             return Err(too_many_response(wait));
         }
         match self.identify(&proof).await {
-            Ok(UserLookup::Admitted(visitor)) => {
-                Ok(Principal { id: visitor.principal.clone(), ..Principal::local() })
+            Ok(UserLookup::Admitted(user)) => {
+                Ok(Principal { id: user.principal.clone(), ..Principal::local() })
             }
             Ok(UserLookup::Unknown) => {
                 if !is_known {
@@ -52,10 +52,10 @@ impl Site {
                 let status = StatusCode::FORBIDDEN;
                 Err(error_response(status, "rest_forbidden", "Insufficient permissions."))
             }
-            Err(trouble) => {
-                let why = trouble.to_message(false);
-                tracing::warn!(%why, "cannot authenticate a caller at the site");
-                Err(error_response(StatusCode::BAD_GATEWAY, "site_unreachable", &why))
+            Err(error) => {
+                let reason = error.to_message(false);
+                tracing::warn!(%reason, "cannot authenticate a caller at the site");
+                Err(error_response(StatusCode::BAD_GATEWAY, "site_unreachable", &reason))
             }
         }
     }
@@ -68,8 +68,8 @@ fn unauthorized_response() -> ErrorResponse {
 
 fn too_many_response(wait: Duration) -> ErrorResponse {
     let seconds = wait.as_secs() + 1;
-    let said = "Too many failed logins. Wait for the time in the header `Retry-After`.";
-    error_response(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", said)
+    let text = "Too many failed logins. Wait for the time in the header `Retry-After`.";
+    error_response(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", text)
         .header(RETRY_AFTER, HeaderValue::from(seconds))
 }
 

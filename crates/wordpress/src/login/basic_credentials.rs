@@ -58,11 +58,11 @@ mod tests {
         let right = BasicCredentials::new("admin", &Secret("abcd efgh".to_owned())).unwrap();
         assert_eq!(BasicCredentials::from_header(right.header()), Some(right.clone()));
         assert_eq!(format!("{right:?}"), "Proof(…)");
-        for wrong in ["Bearer abc", "Basic", "Basic !!!", "Basic YWJj", ""] {
+        for invalid in ["Bearer abc", "Basic", "Basic !!!", "Basic YWJj", ""] {
             assert_eq!(
-                BasicCredentials::from_header(&HeaderValue::from_static(wrong)),
+                BasicCredentials::from_header(&HeaderValue::from_static(invalid)),
                 None,
-                "{wrong}"
+                "{invalid}"
             );
         }
     }

@@ -24,8 +24,9 @@ impl LoginThrottle {
     pub(crate) fn retry_delay(&self, address: IpAddr) -> Option<Duration> {
         let counted = self.0.lock();
         let (since, count) = counted.get(&throttle_key(address))?;
-        let left = WINDOW.checked_sub(since.elapsed()).filter(|left| !left.is_zero());
-        left.filter(|_| *count >= MAX_FAILURES)
+        let remaining =
+            WINDOW.checked_sub(since.elapsed()).filter(|remaining| !remaining.is_zero());
+        remaining.filter(|_| *count >= MAX_FAILURES)
     }
 
     /// Records a wrong password.
@@ -63,19 +64,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_guessing_caller_waits_and_others_do_not() {
-        let strikes = LoginThrottle::default();
+        let throttle = LoginThrottle::default();
         let (guesser, sibling): (IpAddr, IpAddr) =
             ("2001:db8::1".parse().unwrap(), "2001:db8::ffff".parse().unwrap());
         let other: IpAddr = "192.0.2.1".parse().unwrap();
         for _ in 0..MAX_FAILURES {
-            assert_eq!(strikes.retry_delay(guesser), None);
-            strikes.record_failure(guesser);
+            assert_eq!(throttle.retry_delay(guesser), None);
+            throttle.record_failure(guesser);
         }
-        assert_eq!(strikes.retry_delay(sibling), Some(WINDOW));
-        assert_eq!(strikes.retry_delay(other), None);
+        assert_eq!(throttle.retry_delay(sibling), Some(WINDOW));
+        assert_eq!(throttle.retry_delay(other), None);
         tokio::time::advance(WINDOW).await;
-        assert_eq!(strikes.retry_delay(guesser), None);
-        strikes.record_failure(guesser);
-        assert_eq!(strikes.retry_delay(guesser), None);
+        assert_eq!(throttle.retry_delay(guesser), None);
+        throttle.record_failure(guesser);
+        assert_eq!(throttle.retry_delay(guesser), None);
     }
 }

@@ -92,20 +92,20 @@ impl UserCache {
 
     /// A recently admitted user, by principal.
     pub(crate) fn find_admitted(&self, principal: &str) -> Option<Arc<SiteUser>> {
-        self.admitted.lock().get(principal).map(|(_, visitor)| Arc::clone(visitor))
+        self.admitted.lock().get(principal).map(|(_, user)| Arc::clone(user))
     }
 
-    fn admit(&self, visitor: &Arc<SiteUser>) {
+    fn admit(&self, user: &Arc<SiteUser>) {
         let now = Instant::now();
         let mut admitted = self.admitted.lock();
         admitted.retain(|_, (since, _)| since.elapsed() < ADMISSION_TTL);
         evict_oldest(&mut admitted, |(since, _)| Some(*since));
-        admitted.insert(Arc::clone(&visitor.principal), (now, Arc::clone(visitor)));
+        admitted.insert(Arc::clone(&user.principal), (now, Arc::clone(user)));
         drop(admitted);
         let mut welcomed = self.recent_logins.lock();
         welcomed.retain(|_, since| since.elapsed() < ADMISSION_TTL);
         evict_oldest(&mut welcomed, |since| Some(*since));
-        welcomed.insert(visitor.credentials.header().as_bytes().to_vec(), now);
+        welcomed.insert(user.credentials.header().as_bytes().to_vec(), now);
     }
 
     /// Whether these credentials are not a guess: the site judged them recently, or admitted them before.
@@ -121,8 +121,8 @@ impl UserCache {
     }
 
     /// Forgets a user, so that the next request looks the user up again.
-    pub(crate) fn forget(&self, visitor: &SiteUser) {
-        let key = visitor.credentials.header().as_bytes();
+    pub(crate) fn forget(&self, user: &SiteUser) {
+        let key = user.credentials.header().as_bytes();
         self.lookups.lock().remove(key);
         self.recent_logins.lock().remove(key);
     }
@@ -154,9 +154,9 @@ fn evict_oldest<K: Clone + Eq + Hash, V>(
 
 /// Whether a cached result is valid; a running lookup is.
 fn is_fresh(cell: &LookupCell) -> bool {
-    cell.get().is_none_or(|(since, verdict)| {
+    cell.get().is_none_or(|(since, lookup)| {
         let kept =
-            if matches!(verdict, UserLookup::Admitted(_)) { LOOKUP_TTL } else { REJECTION_TTL };
+            if matches!(lookup, UserLookup::Admitted(_)) { LOOKUP_TTL } else { REJECTION_TTL };
         since.elapsed() < kept
     })
 }
@@ -167,20 +167,20 @@ impl Site {
         let cell = self.inner.users.cell(proof);
         let look_up = || async {
             // The semaphore is never closed.
-            let _place = self.inner.users.lookup_permits.acquire().await;
-            self.look_up(proof).await.map(|verdict| (Instant::now(), verdict))
+            let _permit = self.inner.users.lookup_permits.acquire().await;
+            self.look_up(proof).await.map(|lookup| (Instant::now(), lookup))
         };
-        let (_, verdict) = cell.get_or_try_init(look_up).await?;
-        if let UserLookup::Admitted(visitor) = verdict {
-            self.inner.users.admit(visitor);
+        let (_, lookup) = cell.get_or_try_init(look_up).await?;
+        if let UserLookup::Admitted(user) = lookup {
+            self.inner.users.admit(user);
         }
-        Ok(verdict.clone())
+        Ok(lookup.clone())
     }
 
     /// The user of a call: an authenticated one, or the configured account.
     pub(crate) async fn user_for(&self, principal: &str) -> Result<Arc<SiteUser>, ToolError> {
-        if let Some(visitor) = self.inner.users.find_admitted(principal) {
-            return Ok(visitor);
+        if let Some(site_user) = self.inner.users.find_admitted(principal) {
+            return Ok(site_user);
         }
         let Some((user, password)) = &self.inner.settings.account else {
             return Err(ToolError::failed(
@@ -193,12 +193,12 @@ impl Site {
             ToolError::failed("the configured account contains characters that cannot be sent")
         })?;
         match self.identify(&proof).await {
-            Ok(UserLookup::Admitted(visitor)) => Ok(visitor),
+            Ok(UserLookup::Admitted(site_user)) => Ok(site_user),
             Ok(UserLookup::Unknown) => {
                 Err(ToolError::failed("the site rejects the configured account"))
             }
             Ok(UserLookup::Forbidden) => Err(ToolError::failed("Insufficient permissions")),
-            Err(trouble) => Err(ToolError::failed(trouble.to_message(false))),
+            Err(error) => Err(ToolError::failed(error.to_message(false))),
         }
     }
 
@@ -207,14 +207,14 @@ impl Site {
         let me = SiteRequest::get("/wp/v2/users/me").with_query("context", "edit");
         let me = me.with_query("_fields", "id,capabilities");
         let me = match self.request(Some(proof), &me).await {
-            Ok(answered) => answered.body,
+            Ok(response) => response.body,
             Err(SiteError::Refused(refusal)) if refusal.status == 401 => {
                 return Ok(UserLookup::Unknown);
             }
             Err(SiteError::Refused(refusal)) if refusal.status == 403 => {
                 return Ok(UserLookup::Forbidden);
             }
-            Err(trouble) => return Err(trouble),
+            Err(error) => return Err(error),
         };
         let Some(id) = me["id"].as_u64().filter(|id| *id > 0) else {
             return Ok(UserLookup::Unknown);
@@ -245,7 +245,7 @@ impl Site {
         match self.request(Some(proof), &settings).await {
             Ok(_) => Ok(true),
             Err(SiteError::Refused(_)) => Ok(false),
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         }
     }
 }
@@ -269,31 +269,31 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_verified_user_is_checked_again_after_some_seconds() {
-        let (visitors, somebody) = (UserCache::default(), visitor("word"));
-        let welcome = (Instant::now(), UserLookup::Admitted(Arc::clone(&somebody)));
-        let cell = || visitors.cell(&somebody.credentials);
+        let (users, user) = (UserCache::default(), visitor("word"));
+        let welcome = (Instant::now(), UserLookup::Admitted(Arc::clone(&user)));
+        let cell = || users.cell(&user.credentials);
         cell().set(welcome).unwrap();
         tokio::time::advance(LOOKUP_TTL - Duration::from_millis(1)).await;
         assert!(cell().get().is_some());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert!(cell().get().is_none());
         cell().set((Instant::now(), UserLookup::Unknown)).unwrap();
-        assert!(visitors.has_recent_lookup(&somebody.credentials));
+        assert!(users.has_recent_lookup(&user.credentials));
         tokio::time::advance(REJECTION_TTL).await;
-        assert!(!visitors.has_recent_lookup(&somebody.credentials) && cell().get().is_none());
+        assert!(!users.has_recent_lookup(&user.credentials) && cell().get().is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_verified_user_is_not_throttled_until_the_site_refuses() {
-        let (visitors, somebody) = (UserCache::default(), visitor("word"));
-        assert!(!visitors.has_recent_lookup(&somebody.credentials));
-        visitors.admit(&somebody);
+        let (users, user) = (UserCache::default(), visitor("word"));
+        assert!(!users.has_recent_lookup(&user.credentials));
+        users.admit(&user);
         tokio::time::advance(LOOKUP_TTL * 2).await;
         assert!(
-            visitors.has_recent_lookup(&somebody.credentials)
-                && !visitors.has_recent_lookup(&visitor("other").credentials)
+            users.has_recent_lookup(&user.credentials)
+                && !users.has_recent_lookup(&visitor("other").credentials)
         );
-        visitors.forget(&somebody);
-        assert!(!visitors.has_recent_lookup(&somebody.credentials));
+        users.forget(&user);
+        assert!(!users.has_recent_lookup(&user.credentials));
     }
 }

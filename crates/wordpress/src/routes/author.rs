@@ -10,16 +10,16 @@ use crate::write_guard;
 /// Adds the author to the update of a post, if the call does not name one.
 pub(super) async fn keep_author(
     site: &Site,
-    visitor: &SiteUser,
+    user: &SiteUser,
     route: &str,
     arguments: &mut Map<String, Value>,
 ) -> Result<(), ToolError> {
     if !write_guard::is_activity_route(route) || arguments.contains_key("user_id") {
         return Ok(());
     }
-    let asked = SiteRequest::get(route).with_query("_fields", "id,user_id");
-    let post = site.request(Some(&visitor.credentials), &asked).await;
-    let post = post.map_err(|trouble| ToolError::failed(trouble.to_message(false)))?.body;
+    let request = SiteRequest::get(route).with_query("_fields", "id,user_id");
+    let post = site.request(Some(&user.credentials), &request).await;
+    let post = post.map_err(|error| ToolError::failed(error.to_message(false)))?.body;
     let author = post["user_id"].as_u64().or_else(|| post["user_id"].as_str()?.parse().ok());
     let Some(author) = author else {
         return Err(ToolError::failed(

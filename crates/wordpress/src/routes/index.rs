@@ -81,18 +81,18 @@ fn endpoints_of_route(route: &str, about: &Value, allowed: &AllowedRoutes) -> Ve
     if path.len() < 3 || is_denied(&path) {
         return Vec::new();
     }
-    let mut found: Vec<RouteEndpoint> = Vec::new();
+    let mut endpoints: Vec<RouteEndpoint> = Vec::new();
     for endpoint in about["endpoints"].as_array().into_iter().flatten() {
         for verb in read_actions(&endpoint["methods"]) {
             let patterns = if verb == RouteAction::Read { &allowed.read } else { &allowed.write };
             let is_allowed = patterns.iter().any(|pattern| matches_pattern(pattern, &path));
-            if is_allowed && found.iter().all(|other| other.verb != verb) {
+            if is_allowed && endpoints.iter().all(|other| other.verb != verb) {
                 let schema = schema::arguments_schema(&endpoint["args"], &parts);
-                found.push(RouteEndpoint { verb, parts: parts.clone(), schema });
+                endpoints.push(RouteEndpoint { verb, parts: parts.clone(), schema });
             }
         }
     }
-    found
+    endpoints
 }
 
 fn is_denied(path: &[String]) -> bool {
@@ -168,14 +168,14 @@ fn parse_route(route: &str) -> Option<Vec<RoutePart>> {
 /// The end of the group whose content begins the text: classes and escapes may contain parentheses.
 fn find_closing(text: &str) -> Option<usize> {
     let (mut depth, mut in_class, mut is_escaped) = (0_usize, false, false);
-    for (place, byte) in text.bytes().enumerate() {
+    for (index, byte) in text.bytes().enumerate() {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = true,
             b'[' => in_class = true,
             b']' => in_class = false,
             b'(' if !in_class => depth += 1,
-            b')' if !in_class && depth == 0 => return Some(place),
+            b')' if !in_class && depth == 0 => return Some(index),
             b')' if !in_class => depth -= 1,
             _ => {}
         }
@@ -225,9 +225,11 @@ mod tests {
             "/wp/v2/users/(?P<id>[\\d]+)/application-passwords": {"endpoints": endpoint},
         }});
         let told = |read: &[&str], write: &[&str]| {
-            let owned = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect();
+            let owned = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect();
             let allowed = AllowedRoutes { read: owned(read), write: owned(write) };
-            let told = |it: &RouteEndpoint| format!("{:?} {}", it.verb, it.template());
+            let told = |route_endpoint: &RouteEndpoint| {
+                format!("{:?} {}", route_endpoint.verb, route_endpoint.template())
+            };
             allowed_endpoints(&index, &allowed).iter().map(told).collect::<Vec<_>>()
         };
         assert_eq!(

@@ -45,11 +45,11 @@ fn tool_name(endpoint: &RouteEndpoint) -> String {
         RouteAction::Delete => "delete",
     };
     let mut words = vec![namespace.to_owned(), verb.to_owned()];
-    for (place, word) in route.iter().enumerate() {
-        let is_last = place + 1 == route.len();
+    for (index, word) in route.iter().enumerate() {
+        let is_last = index + 1 == route.len();
         words.push(if is_last && verb != "list" { singular(word) } else { (*word).to_owned() });
     }
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    let letter = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
     let mut name: String = words.join("_").chars().map(letter).collect();
     name.truncate(MAX_NAME_BYTES);
     name

@@ -39,8 +39,8 @@ pub(super) fn arguments_schema(args: &Value, parts: &[RoutePart]) -> Value {
     }
     for part in parts {
         let RoutePart::Argument { name, is_number } = part else { continue };
-        let written = properties.remove(name);
-        let about = written.as_ref().and_then(|it| it.get("description")).cloned();
+        let value = properties.remove(name);
+        let about = value.as_ref().and_then(|item| item.get("description")).cloned();
         let mut place = match is_number {
             true => json!({"type": "integer", "minimum": 0}),
             false => json!({"type": ["string", "integer"]}),
@@ -74,7 +74,7 @@ fn convert_schema(about: &Value, deepest: usize) -> Value {
     }
     convert_exclusive_bounds(about, &mut schema);
     let types = read_types(about.get("type"));
-    let is = |name: &str| types.iter().any(|it| it == name);
+    let is = |name: &str| types.iter().any(|text| text == name);
     if is("array") {
         let mut items = about.get("items").map_or(json!({}), |items| convert_schema(items, deeper));
         if let Some(values) = read_enum(about.get("enum")) {
@@ -94,7 +94,8 @@ fn convert_schema(about: &Value, deepest: usize) -> Value {
     }
     let mut types = types;
     // A text with a raw and a rendered form may be given as a plain string.
-    if types == ["object"] && about.get("properties").is_some_and(|it| it.get("raw").is_some()) {
+    if types == ["object"] && about.get("properties").is_some_and(|item| item.get("raw").is_some())
+    {
         types.insert(0, "string".to_owned());
     }
     match &types[..] {
@@ -105,8 +106,8 @@ fn convert_schema(about: &Value, deepest: usize) -> Value {
     Value::Object(schema)
 }
 
-fn read_types(written: Option<&Value>) -> Vec<String> {
-    let all = match written {
+fn read_types(value: Option<&Value>) -> Vec<String> {
+    let all = match value {
         Some(Value::String(one)) => vec![one.as_str()],
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
@@ -119,8 +120,8 @@ fn read_types(written: Option<&Value>) -> Vec<String> {
 }
 
 /// The values of an `enum`. PHP may encode an array as a map, and an empty one would reject everything.
-fn read_enum(written: Option<&Value>) -> Option<Value> {
-    let mut values: Vec<Value> = match written? {
+fn read_enum(item: Option<&Value>) -> Option<Value> {
+    let mut values: Vec<Value> = match item? {
         Value::Array(values) => values.clone(),
         Value::Object(values) => values.values().cloned().collect(),
         _ => return None,

@@ -21,9 +21,9 @@ async fn call(
     arguments: Value,
 ) -> Result<Vec<String>, String> {
     let arguments: Map<String, Value> = arguments.as_object().unwrap().clone();
-    let called = call_as_user(&endpoint(verb, route), &site.site, &site.user, arguments).await;
-    let result = called.map_err(|error| match error {
-        creole::ToolError::Failed(why) => why.to_string(),
+    let outcome = call_as_user(&endpoint(verb, route), &site.site, &site.user, arguments).await;
+    let result = outcome.map_err(|error| match error {
+        creole::ToolError::Failed(reason) => reason.to_string(),
         other => format!("{other:?}"),
     })?;
     let text = |content: &creole::Content| match content {
@@ -37,10 +37,10 @@ async fn call(
 async fn a_write_that_the_platform_would_lose_is_not_sent() {
     let site = ScriptedSite::late(|_| Some(ok(json!({"created": true}))));
     let route = "buddyboss/v1/activity/:id/comment";
-    let told = call(&site, RouteAction::Create, route, json!({"id": 3, "content": "x"}))
+    let message = call(&site, RouteAction::Create, route, json!({"id": 3, "content": "x"}))
         .await
         .unwrap_err();
-    assert!(told.contains("checks Application Passwords too late"), "{told}");
+    assert!(message.contains("checks Application Passwords too late"), "{message}");
     assert_eq!(site.lines(), Vec::<String>::new());
     assert!(call(&site, RouteAction::Read, route, json!({"id": 3})).await.is_ok());
 }
@@ -69,8 +69,8 @@ async fn a_write_that_cannot_be_read_back_is_not_a_success() {
     let half = json!({"id": 8, "title": "A", "status": "publish"});
     let half = call(&site, RouteAction::Update, post, half).await.unwrap();
     assert_eq!(half[1], "The site stored different values for: `status`.");
-    let kept = call(&site, RouteAction::Delete, post, json!({"id": 8})).await.unwrap_err();
-    assert_eq!(kept, "the site reported success, but it is still there");
+    let stored = call(&site, RouteAction::Delete, post, json!({"id": 8})).await.unwrap_err();
+    assert_eq!(stored, "the site reported success, but it is still there");
     assert!(call(&site, RouteAction::Delete, post, json!({"id": 9})).await.is_ok());
 }
 
@@ -81,11 +81,12 @@ async fn a_write_that_cannot_be_checked_says_so() {
         Some("PUT") => Some(ok(json!({"id": 8}))),
         _ => Some(html(500, "a page")),
     });
-    let told =
+    let messages =
         call(&site, RouteAction::Create, "wp/v2/posts", json!({"title": "A"})).await.unwrap();
-    assert_eq!(told[1], "The result was not verified: the response has no item.");
-    let told = call(&site, RouteAction::Update, "wp/v2/posts/:id", json!({"id": 8})).await.unwrap();
-    assert!(told[1].contains("HTTP 500 and text/html"), "{told:?}");
+    assert_eq!(messages[1], "The result was not verified: the response has no item.");
+    let messages =
+        call(&site, RouteAction::Update, "wp/v2/posts/:id", json!({"id": 8})).await.unwrap();
+    assert!(messages[1].contains("HTTP 500 and text/html"), "{messages:?}");
 }
 
 #[tokio::test]
@@ -93,8 +94,8 @@ async fn a_route_never_deletes_the_callers_own_account() {
     let site = ScriptedSite::early(|_| Some(ok(json!({"deleted": true}))));
     for (route, arguments) in [("wp/v2/users/:id", json!({"id": 1})), ("wp/v2/users/me", json!({}))]
     {
-        let told = call(&site, RouteAction::Delete, route, arguments).await.unwrap_err();
-        assert!(told.starts_with("this is your own account"), "{told}");
+        let message = call(&site, RouteAction::Delete, route, arguments).await.unwrap_err();
+        assert!(message.starts_with("this is your own account"), "{message}");
     }
     assert_eq!(site.lines(), Vec::<String>::new());
 }

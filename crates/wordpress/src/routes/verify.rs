@@ -15,28 +15,28 @@ const NOT_VERIFIED: &str = "The result was not verified";
 /// route.
 pub(super) async fn verify_write(
     site: &Site,
-    visitor: &SiteUser,
+    user: &SiteUser,
     endpoint: &RouteEndpoint,
-    asked: &SiteRequest,
+    request: &SiteRequest,
     sent: &Map<String, Value>,
-    answered: SiteResponse,
+    response: SiteResponse,
 ) -> Result<SiteResponse, ToolError> {
     let names_an_item = matches!(endpoint.parts.last(), Some(RoutePart::Argument { .. }));
     let route = match endpoint.verb {
-        RouteAction::Read => return Ok(answered),
-        RouteAction::Create => item_id(&answered.body).map(|id| format!("{}/{id}", asked.route)),
-        RouteAction::Update => Some(asked.route.clone()),
-        RouteAction::Delete => names_an_item.then(|| asked.route.clone()),
+        RouteAction::Read => return Ok(response),
+        RouteAction::Create => item_id(&response.body).map(|id| format!("{}/{id}", request.route)),
+        RouteAction::Update => Some(request.route.clone()),
+        RouteAction::Delete => names_an_item.then(|| request.route.clone()),
     };
     let Some(route) = route else {
-        return Ok(answered.with_note(format!("{NOT_VERIFIED}: the response has no item.")));
+        return Ok(response.with_note(format!("{NOT_VERIFIED}: the response has no item.")));
     };
-    let found = read_item(site, visitor, &route).await;
+    let found = read_item(site, user, &route).await;
     match (endpoint.verb, found) {
         (RouteAction::Delete, Err(SiteError::Refused(refusal))) if is_gone(refusal.status) => {
-            Ok(answered)
+            Ok(response)
         }
-        (RouteAction::Delete, Ok(item)) if item["status"] == "trash" => Ok(answered),
+        (RouteAction::Delete, Ok(item)) if item["status"] == "trash" => Ok(response),
         (RouteAction::Delete, Ok(_)) => Err(verification_error("it is still there")),
         (RouteAction::Create, Err(SiteError::Refused(refusal)))
             if is_gone(refusal.status) && !refusal.is_missing_route() =>
@@ -52,19 +52,19 @@ pub(super) async fn verify_write(
             }
             (names, _) if !names.is_empty() => {
                 let names = names.join(", ");
-                Ok(answered.with_note(format!("The site stored different values for: {names}.")))
+                Ok(response.with_note(format!("The site stored different values for: {names}.")))
             }
-            _ => Ok(answered),
+            _ => Ok(response),
         },
-        (_, Err(trouble)) => {
-            let why = trouble.to_message(false);
-            Ok(answered.with_note(format!("{NOT_VERIFIED}: {why}.")))
+        (_, Err(error)) => {
+            let reason = error.to_message(false);
+            Ok(response.with_note(format!("{NOT_VERIFIED}: {reason}.")))
         }
     }
 }
 
-fn verification_error(what: &str) -> ToolError {
-    ToolError::failed(format!("the site reported success, but {what}"))
+fn verification_error(description: &str) -> ToolError {
+    ToolError::failed(format!("the site reported success, but {description}"))
 }
 
 fn is_gone(status: u16) -> bool {
@@ -72,15 +72,15 @@ fn is_gone(status: u16) -> bool {
 }
 
 /// Reads the item in the edit context, or else in the view context.
-async fn read_item(site: &Site, visitor: &SiteUser, route: &str) -> Result<Value, SiteError> {
+async fn read_item(site: &Site, user: &SiteUser, route: &str) -> Result<Value, SiteError> {
     let edited = SiteRequest::get(route).with_query("context", "edit");
-    match site.request(Some(&visitor.credentials), &edited).await {
+    match site.request(Some(&user.credentials), &edited).await {
         Err(SiteError::Refused(refusal)) if [400, 401, 403].contains(&refusal.status) => {
-            site.request(Some(&visitor.credentials), &SiteRequest::get(route)).await
+            site.request(Some(&user.credentials), &SiteRequest::get(route)).await
         }
         answer => answer,
     }
-    .map(|answered| answered.body)
+    .map(|response| response.body)
 }
 
 fn item_id(body: &Value) -> Option<u64> {

@@ -109,10 +109,10 @@ mod tests {
         assert_eq!(read("https://example.org/").unwrap(), "https://example.org");
         assert_eq!(read("http://localhost:8088/blog/").unwrap(), "http://localhost:8088/blog");
         assert_eq!(read("https://example.org/wp-json/").unwrap(), "https://example.org");
-        for wrong in
+        for invalid in
             ["", "example.org", "ftp://example.org", "https://a:b@example.org", "https://x/?a=b"]
         {
-            assert!(SiteAddress::parse(wrong).is_err(), "{wrong}");
+            assert!(SiteAddress::parse(invalid).is_err(), "{invalid}");
         }
     }
 

@@ -40,40 +40,40 @@ impl Site {
 
     /// The namespaces of the site's routes, as an anonymous visitor sees them.
     pub(crate) async fn namespaces(&self) -> Result<Vec<String>, SiteError> {
-        let asked = SiteRequest::get("/").with_query("_fields", "namespaces");
-        let answered = self.request(None, &asked).await?;
-        let names = answered.body["namespaces"].as_array().cloned().unwrap_or_default();
+        let request = SiteRequest::get("/").with_query("_fields", "namespaces");
+        let response = self.request(None, &request).await?;
+        let names = response.body["namespaces"].as_array().cloned().unwrap_or_default();
         Ok(names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect())
     }
 
     /// Whether the platform sees this user as logged in. It determines the logged-in user before WordPress checks
     /// Application Passwords, unless the site checks them early. The default of one argument shows which user it saw.
-    pub(crate) async fn is_login_visible(&self, visitor: &SiteUser) -> bool {
+    pub(crate) async fn is_login_visible(&self, user: &SiteUser) -> bool {
         let look = || async {
-            let asked = SiteRequest::new(Method::OPTIONS, "/buddyboss/v1/xprofile/fields");
-            let answered = self.request(Some(&visitor.credentials), &asked).await.ok()?;
-            let endpoints = answered.body["endpoints"].as_array()?;
+            let request = SiteRequest::new(Method::OPTIONS, "/buddyboss/v1/xprofile/fields");
+            let response = self.request(Some(&user.credentials), &request).await.ok()?;
+            let endpoints = response.body["endpoints"].as_array()?;
             let seen = endpoints.iter().find_map(|endpoint| {
                 let default = &endpoint["args"]["user_id"]["default"];
                 default.as_u64().or_else(|| default.as_str()?.parse().ok())
             });
-            seen.map(|seen| seen == visitor.id)
+            seen.map(|seen| seen == user.id)
         };
         let decide = || async {
             match look().await {
                 Some(is_early) => Ok(is_early),
-                None => self.can_see_own_invites(visitor).await.ok_or(()),
+                None => self.can_see_own_invites(user).await.ok_or(()),
             }
         };
         // If this is unknown, writes that might be lost are refused.
-        visitor.is_login_visible.get_or_try_init(decide).await.copied().unwrap_or(false)
+        user.is_login_visible.get_or_try_init(decide).await.copied().unwrap_or(false)
     }
 
     /// The second indicator: only a logged-in user may see their own group invitations.
-    async fn can_see_own_invites(&self, visitor: &SiteUser) -> Option<bool> {
-        let asked =
-            SiteRequest::get("/buddyboss/v1/groups/invites").with_query("user_id", visitor.id);
-        match self.request(Some(&visitor.credentials), &asked).await {
+    async fn can_see_own_invites(&self, user: &SiteUser) -> Option<bool> {
+        let request =
+            SiteRequest::get("/buddyboss/v1/groups/invites").with_query("user_id", user.id);
+        match self.request(Some(&user.credentials), &request).await {
             Ok(_) => Some(true),
             Err(SiteError::Refused(refusal)) if matches!(refusal.status, 401 | 403) => Some(false),
             Err(_) => None,

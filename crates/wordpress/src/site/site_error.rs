@@ -78,10 +78,10 @@ impl SiteError {
     pub(crate) fn to_message(&self, is_write: bool) -> String {
         let doubt = if is_write { "; it may or may not have been done" } else { "" };
         match self {
-            Self::NotConnected(why) => format!("could not reach WordPress: {why}"),
-            Self::Unreachable(why) => format!("could not reach WordPress: {why}{doubt}"),
-            Self::TimedOut(patience) => {
-                let seconds = patience.as_secs();
+            Self::NotConnected(reason) => format!("could not reach WordPress: {reason}"),
+            Self::Unreachable(reason) => format!("could not reach WordPress: {reason}{doubt}"),
+            Self::TimedOut(timeout) => {
+                let seconds = timeout.as_secs();
                 format!("could not reach WordPress: timed out after {seconds} s{doubt}")
             }
             Self::NotJson { status: 300..400, .. } => {
@@ -103,18 +103,18 @@ impl WordPressError {
         // The failure is reported as an error anyway.
         let message = self.message.strip_prefix("Error:").unwrap_or(&self.message);
         let message = message.trim_start().trim_end_matches('.');
-        let mut told = match message.is_empty() {
+        let mut text = match message.is_empty() {
             true => format!("WordPress refused ({}, HTTP {})", self.code, self.status),
             false => format!("{message} ({}, HTTP {})", self.code, self.status),
         };
         if !self.parameters.is_empty() {
-            told.push_str(": ");
-            told.push_str(&self.parameters.join("; "));
+            text.push_str(": ");
+            text.push_str(&self.parameters.join("; "));
         }
         if let Some(seconds) = self.retry_after {
-            told.push_str(&format!("; try again in {seconds} s"));
+            text.push_str(&format!("; try again in {seconds} s"));
         }
-        told
+        text
     }
 }
 
@@ -122,11 +122,11 @@ impl WordPressError {
 pub(crate) fn strip_markup(text: &str) -> String {
     let mut out = String::new();
     let mut is_tag = false;
-    for letter in text.chars().take(MAX_MESSAGE_BYTES) {
-        match letter {
+    for character in text.chars().take(MAX_MESSAGE_BYTES) {
+        match character {
             '<' => is_tag = true,
             '>' if is_tag => is_tag = false,
-            letter if !is_tag => out.push(letter),
+            character if !is_tag => out.push(character),
             _ => {}
         }
     }
@@ -155,16 +155,18 @@ mod tests {
     fn an_error_is_reported_without_markup_and_with_its_parameters() {
         let body = json!({"code": "rest_invalid_param", "message": "Invalid parameter(s): per_page",
             "data": {"status": 400, "params": {"per_page": "per_page must be between 1 and 100"}}});
-        let told = SiteError::Refused(WordPressError::read(400, &body).unwrap()).to_message(false);
+        let message =
+            SiteError::Refused(WordPressError::read(400, &body).unwrap()).to_message(false);
         let expected = "Invalid parameter(s): per_page (rest_invalid_param, HTTP 400): per_page: per_page must \
                         be between 1 and 100";
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
         let body = json!({"code": "existing_user_login", "data": null,
             "message": "<strong>Error:</strong> Sorry, that username already exists &amp; more!"});
-        let told = SiteError::Refused(WordPressError::read(500, &body).unwrap()).to_message(true);
+        let message =
+            SiteError::Refused(WordPressError::read(500, &body).unwrap()).to_message(true);
         let expected =
             "Sorry, that username already exists & more! (existing_user_login, HTTP 500)";
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
         assert_eq!(WordPressError::read(200, &json!([])), None);
     }
 
@@ -172,9 +174,8 @@ mod tests {
     fn the_effect_of_a_write_without_a_response_is_unknown() {
         let late = SiteError::TimedOut(Duration::from_secs(30));
         assert_eq!(late.to_message(false), "could not reach WordPress: timed out after 30 s");
-        let is_doubted = |trouble: SiteError| {
-            trouble.to_message(true).ends_with("it may or may not have been done")
-        };
+        let is_doubted =
+            |error: SiteError| error.to_message(true).ends_with("it may or may not have been done");
         assert!(
             is_doubted(late)
                 && is_doubted(SiteError::Unreachable("the response ended early".to_owned()))

@@ -117,31 +117,30 @@ pub(super) const TOOLS: &[ToolSpec] = &[
 ];
 
 /// The platform widens `just-me` to the whole feed unless the request names the user.
-fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn list<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let asked = errand.build_request();
-        let is_own = errand.text("scope") == Some("just-me") && errand.number("user_id").is_none();
-        errand
-            .request(&if is_own { asked.with_query("user_id", errand.user.id) } else { asked })
+        let request = call.build_request();
+        let is_own = call.text("scope") == Some("just-me") && call.number("user_id").is_none();
+        call.request(&if is_own { request.with_query("user_id", call.user.id) } else { request })
             .await
     })
 }
 
-fn create<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn create<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let mut asked = errand.build_request();
-        if let (Some(_), Some(body)) = (errand.number("group_id"), &mut asked.body) {
+        let mut request = call.build_request();
+        if let (Some(_), Some(body)) = (call.number("group_id"), &mut request.body) {
             body["component"] = json!("groups");
         }
-        errand.request(&asked).await
+        call.request(&request).await
     })
 }
 
 /// Without the author's id the platform makes the caller the author, so the author is read first and sent along.
-fn update<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn update<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let route = errand.path(errand.spec.route);
-        let before = errand
+        let route = call.path(call.spec.route);
+        let before = call
             .request(&SiteRequest::get(&route).with_query("_fields", "id,user_id,post_title"))
             .await?;
         let Some(author) = whole_number(&before.body["user_id"]) else {
@@ -150,44 +149,43 @@ fn update<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
                  nothing was changed",
             ));
         };
-        let mut body = json!({"content": errand.arguments["content"], "user_id": author});
+        let mut body = json!({"content": call.arguments["content"], "user_id": author});
         // A site with post titles rejects an update without one.
         if let Some(title) = before.body["post_title"].as_str().filter(|title| !title.is_empty()) {
             body["post_title"] = json!(title);
         }
-        let answered =
-            errand.request(&SiteRequest::new(Method::PUT, route).with_body(body)).await?;
-        match whole_number(&answered.body["user_id"]) {
+        let response = call.request(&SiteRequest::new(Method::PUT, route).with_body(body)).await?;
+        match whole_number(&response.body["user_id"]) {
             Some(now) if now != author => Err(ToolError::failed(format!(
                 "the content was changed, but the site changed the author from member {author} to member {now}"
             ))),
-            _ => Ok(answered),
+            _ => Ok(response),
         }
     })
 }
 
 /// A toggle: a second call undoes the first.
-fn favorite<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn favorite<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let asked = SiteRequest::new(Method::PUT, errand.path(errand.spec.route));
-        errand.request(&asked).await
+        let request = SiteRequest::new(Method::PUT, call.path(call.spec.route));
+        call.request(&request).await
     })
 }
 
 /// The platform may report that it created a comment and store none; then there are no comments to show.
-fn comment<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn comment<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let answered = errand.send_single_request().await?;
-        match answered.body["comments"].as_array().is_some_and(|it| !it.is_empty()) {
-            true => Ok(answered),
-            false if answered.body["comments"].is_object() => Ok(answered),
-            false => Err(ToolError::failed(not_stored_message(&answered.body))),
+        let response = call.send_single_request().await?;
+        match response.body["comments"].as_array().is_some_and(|values| !values.is_empty()) {
+            true => Ok(response),
+            false if response.body["comments"].is_object() => Ok(response),
+            false => Err(ToolError::failed(not_stored_message(&response.body))),
         }
     })
 }
 
 fn not_stored_message(body: &Value) -> String {
-    let said =
+    let text =
         if body["created"] == true { "the site reported that it was created, but " } else { "" };
-    format!("{said}nothing was stored")
+    format!("{text}nothing was stored")
 }

@@ -124,28 +124,28 @@ pub(super) const TOOLS: &[ToolSpec] = &[
 ];
 
 /// Callers cannot change their own role: the site could lose its only administrator.
-fn set_role<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn set_role<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        if errand.number("id") == Some(errand.user.id) {
+        if call.number("id") == Some(call.user.id) {
             return Err(ToolError::failed(
                 "these are your own roles: you could lose your access; ask another \
                     administrator. Nothing was changed",
             ));
         }
-        let answered = errand.send_single_request().await?;
+        let response = call.send_single_request().await?;
         let sorted = |value: &Value| {
             let mut roles: Vec<String> = value
                 .as_array()
                 .into_iter()
                 .flatten()
-                .filter_map(|it| it.as_str().map(str::to_owned))
+                .filter_map(|item| item.as_str().map(str::to_owned))
                 .collect();
             roles.sort();
             roles
         };
-        let now = sorted(&answered.body["roles"]);
-        match now == sorted(&errand.arguments["roles"]) {
-            true => Ok(answered),
+        let now = sorted(&response.body["roles"]);
+        match now == sorted(&call.arguments["roles"]) {
+            true => Ok(response),
             false => {
                 let now = now.join(", ");
                 Err(ToolError::failed(format!(
@@ -157,15 +157,15 @@ fn set_role<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, 
 }
 
 /// The site resets settings that are not sent, so they are read first and sent as a whole.
-fn change_settings<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn change_settings<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let route = errand.path(errand.spec.route);
-        let look = SiteRequest::get(&route).with_query("nav", "group-settings");
-        let before = errand.request(&look).await?.body;
+        let route = call.path(call.spec.route);
+        let request = SiteRequest::get(&route).with_query("nav", "group-settings");
+        let before = call.request(&request).await?.body;
         let mut fields = settings(&before);
         let mut wanted = Vec::new();
         for (name, field) in SETTINGS {
-            let Some(value) = errand.text(name) else { continue };
+            let Some(value) = call.text(name) else { continue };
             fields.insert((*field).to_owned(), json!(value));
             wanted.push((*name, *field, value));
         }
@@ -173,12 +173,11 @@ fn change_settings<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteRes
             return Err(ToolError::failed("nothing to change: name a setting and its value"));
         }
         let body = json!({"nav": "group-settings", "fields": fields});
-        let answered =
-            errand.request(&SiteRequest::new(Method::PUT, route).with_body(body)).await?;
-        if let Some(why) = answered.body["error"].as_str().filter(|why| !why.is_empty()) {
-            return Err(ToolError::failed(why.to_owned()));
+        let response = call.request(&SiteRequest::new(Method::PUT, route).with_body(body)).await?;
+        if let Some(reason) = response.body["error"].as_str().filter(|reason| !reason.is_empty()) {
+            return Err(ToolError::failed(reason.to_owned()));
         }
-        let after = errand.request(&look).await?;
+        let after = call.request(&request).await?;
         let now = settings(&after.body);
         let lost: Vec<&str> = wanted
             .iter()
@@ -203,12 +202,12 @@ fn settings(fields: &Value) -> Map<String, Value> {
     named.filter(|(name, value)| !name.is_empty() && *value != "").collect()
 }
 
-fn set_avatar<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn set_avatar<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let mut picture = read_file_argument(errand)?;
+        let mut picture = read_file_argument(call)?;
         picture.fields.push(("action", "bp_avatar_upload"));
-        let route = errand.path(errand.spec.route);
-        let set = errand.request(&SiteRequest::new(Method::POST, route).with_file(picture)).await?;
+        let route = call.path(call.spec.route);
+        let set = call.request(&SiteRequest::new(Method::POST, route).with_file(picture)).await?;
         let first = if set.body.is_array() { &set.body[0] } else { &set.body };
         match first["full"].as_str().is_some_and(|url| !url.is_empty()) {
             true => Ok(set),
@@ -217,11 +216,11 @@ fn set_avatar<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse
     })
 }
 
-fn message<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn message<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let mut asked = errand.build_request();
-        if let Some(body) = &mut asked.body {
-            match errand.arguments.get("user_ids") {
+        let mut request = call.build_request();
+        if let Some(body) = &mut request.body {
+            match call.arguments.get("user_ids") {
                 Some(ids) => {
                     body["users"] = json!("individual");
                     body["users_list"] = ids.clone();
@@ -229,7 +228,7 @@ fn message<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, T
                 None => body["users"] = json!("all"),
             }
         }
-        let sent = errand.request(&asked).await?;
+        let sent = call.request(&request).await?;
         let errors = &sent.body["errors"];
         let has_failed = errors.as_array().is_some_and(|all| !all.is_empty())
             || errors.as_object().is_some_and(|all| !all.is_empty());
@@ -243,20 +242,20 @@ fn message<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, T
 }
 
 /// The site marks the newest hundred, and responds with the remaining unread ones.
-fn mark_all<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn mark_all<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let asked = errand.build_request();
+        let request = call.build_request();
         for _ in 0..MAX_ROUNDS {
-            let mut asked = asked.clone();
-            asked.body = Some(json!({"per_page": 100}));
-            let left = errand.request(&asked).await?;
+            let mut request = request.clone();
+            request.body = Some(json!({"per_page": 100}));
+            let left = call.request(&request).await?;
             if left.body.as_array().is_some_and(Vec::is_empty) {
                 return Ok(SiteResponse::from_display(json!({"unread": 0}).into()));
             }
         }
-        let most = MAX_ROUNDS * 100;
+        let max = MAX_ROUNDS * 100;
         Err(ToolError::failed(format!(
-            "{most} notifications were marked as read, and there are still others; call it again"
+            "{max} notifications were marked as read, and there are still others; call it again"
         )))
     })
 }

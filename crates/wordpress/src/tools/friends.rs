@@ -82,11 +82,11 @@ fn is_confirmed(friendship: &Value) -> bool {
 }
 
 /// A caller who may not confirm at once creates a request instead, which the result notes.
-fn add<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn add<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let added = errand.send_single_request().await?;
+        let added = call.send_single_request().await?;
         let first = if added.body.is_array() { &added.body[0] } else { &added.body };
-        match errand.flag("force", false) && !is_confirmed(first) {
+        match call.flag("force", false) && !is_confirmed(first) {
             true => Ok(added.with_note(
                 "The site made a request that still has to be accepted: it ignored `force`.",
             )),
@@ -114,22 +114,22 @@ fn other_member(friendship: &Value, me: u64) -> Result<u64, ToolError> {
 
 /// A confirmed friendship is ended by the friend's id. The platform reports success even on failure, so the result is
 /// verified.
-fn remove<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn remove<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let look = SiteRequest::get(errand.path(errand.spec.route));
-        let SiteResponse { body, display: shown, .. } = errand.request(&look).await?;
-        let (friendship, place) = if body.is_array() { (&body[0], "/0") } else { (&body, "") };
-        let other = other_member(friendship, errand.user.id)?;
+        let request = SiteRequest::get(call.path(call.spec.route));
+        let SiteResponse { body, display: shown, .. } = call.request(&request).await?;
+        let (friendship, location) = if body.is_array() { (&body[0], "/0") } else { (&body, "") };
+        let other = other_member(friendship, call.user.id)?;
         if is_confirmed(friendship) {
             let ended = SiteRequest::new(Method::DELETE, "/buddyboss/v1/friends");
-            errand.request(&ended.with_query("friend_id", other)).await?;
+            call.request(&ended.with_query("friend_id", other)).await?;
         } else {
-            errand.send_single_request().await?;
+            call.send_single_request().await?;
         }
-        match errand.try_request(&look).await {
+        match call.try_request(&request).await {
             Err(SiteError::Refused(refusal)) if refusal.status == 404 => {
                 let mut ended = OrderedValue::from(json!({"deleted": true}));
-                ended.insert("previous", shown.at_pointer(place).unwrap_or(Value::Null.into()));
+                ended.insert("previous", shown.at_pointer(location).unwrap_or(Value::Null.into()));
                 Ok(SiteResponse::from_display(ended))
             }
             _ => Err(ToolError::failed(

@@ -163,45 +163,48 @@ pub(super) const TOOLS: &[ToolSpec] = &[
 ];
 
 /// Hidden groups are listed only on request, even for administrators.
-fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn list<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let status = errand.arguments.get("status").and_then(Value::as_array);
+        let status = call.arguments.get("status").and_then(Value::as_array);
         let shows_hidden = status.is_none_or(|words| words.iter().any(|word| word == "hidden"));
-        let asked = errand.build_request();
-        errand
-            .request(&if shows_hidden { asked.with_query("show_hidden", true) } else { asked })
+        let request = call.build_request();
+        call.request(&if shows_hidden { request.with_query("show_hidden", true) } else { request })
             .await
     })
 }
 
 /// Banned members are listed only on request.
-fn list_members<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn list_members<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let roles = errand.arguments.get("roles").and_then(Value::as_array);
+        let roles = call.arguments.get("roles").and_then(Value::as_array);
         let shows_banned = roles.is_some_and(|words| words.iter().any(|word| word == "banned"));
-        let asked = errand.build_request();
-        errand
-            .request(&if shows_banned { asked.with_query("exclude_banned", false) } else { asked })
-            .await
+        let request = call.build_request();
+        call.request(&if shows_banned {
+            request.with_query("exclude_banned", false)
+        } else {
+            request
+        })
+        .await
     })
 }
 
 /// For a user who is not in the group, the platform reports success and stores an incomplete membership, so the
 /// membership is checked first.
-fn change_member<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn change_member<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        ranks::check_has_effect(errand)?;
-        let (group, user) = (errand.number("group_id"), errand.number("user_id"));
+        ranks::check_has_effect(call)?;
+        let (group, user) = (call.number("group_id"), call.number("user_id"));
         let (group, user) = (group.unwrap_or_default(), user.unwrap_or_default());
-        let is_there = match errand.text("action") {
-            Some("unban") => is_banned(errand, group, user).await?,
-            _ => is_member(errand, group, user).await?,
+        let exists = match call.text("action") {
+            Some("unban") => is_banned(call, group, user).await?,
+            _ => is_member(call, group, user).await?,
         };
-        match is_there {
-            true => ranks::change_and_verify(errand).await,
+        match exists {
+            true => ranks::change_and_verify(call).await,
             false => {
-                let what = format!("Member with ID {user} is not such a member of group {group}");
-                Err(ToolError::failed(format!("{what}; nothing was changed")))
+                let message =
+                    format!("Member with ID {user} is not such a member of group {group}");
+                Err(ToolError::failed(format!("{message}; nothing was changed")))
             }
         }
     })
@@ -209,28 +212,28 @@ fn change_member<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteRespo
 
 /// Whether a user is in a group.
 pub(super) async fn is_member(
-    errand: &ToolCall<'_>,
+    call: &ToolCall<'_>,
     group: u64,
     user: u64,
 ) -> Result<bool, ToolError> {
     let groups = SiteRequest::get("/buddyboss/v1/groups").with_query("user_id", user);
     let groups = groups.with_query("include", group).with_query("show_hidden", true);
-    let found = errand.request(&groups.with_query("_fields", "id")).await?.body;
-    Ok(found.as_array().is_some_and(|groups| !groups.is_empty()))
+    let value = call.request(&groups.with_query("_fields", "id")).await?.body;
+    Ok(value.as_array().is_some_and(|groups| !groups.is_empty()))
 }
 
-async fn is_banned(errand: &ToolCall<'_>, group: u64, user: u64) -> Result<bool, ToolError> {
+async fn is_banned(call: &ToolCall<'_>, group: u64, user: u64) -> Result<bool, ToolError> {
     for page in 1..=MAX_PAGES {
         let banned = SiteRequest::get(format!("/buddyboss/v1/groups/{group}/members"));
         let banned = banned.with_query("roles", "banned").with_query("exclude_banned", false);
         let banned =
             banned.with_query("per_page", 100).with_query("page", page).with_query("_fields", "id");
-        let answered = errand.request(&banned).await?;
-        let mut found = answered.body.as_array().into_iter().flatten();
+        let response = call.request(&banned).await?;
+        let mut found = response.body.as_array().into_iter().flatten();
         if found.any(|member| member["id"] == user) {
             return Ok(true);
         }
-        if answered.totals.is_none_or(|(_, pages)| page >= pages) {
+        if response.totals.is_none_or(|(_, pages)| page >= pages) {
             break;
         }
     }
@@ -238,18 +241,18 @@ async fn is_banned(errand: &ToolCall<'_>, group: u64, user: u64) -> Result<bool,
 }
 
 /// The platform ignores the role of a new member, so it is set afterwards.
-fn add_member<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn add_member<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let added = errand.send_single_request().await?;
-        let Some(role) = errand.text("role").filter(|role| *role != "member") else {
+        let added = call.send_single_request().await?;
+        let Some(role) = call.text("role").filter(|role| *role != "member") else {
             return Ok(added);
         };
-        let route = errand.path("/buddyboss/v1/groups/{group_id}/members/{user_id}");
+        let route = call.path("/buddyboss/v1/groups/{group_id}/members/{user_id}");
         let promoted = SiteRequest::new(Method::PUT, route);
         let promoted = promoted.with_body(json!({"action": "promote", "role": role}));
-        errand.request(&promoted).await.map_err(|error| match error {
-            ToolError::Failed(why) => {
-                ToolError::failed(format!("the member was added, but not as {role}: {why}"))
+        call.request(&promoted).await.map_err(|error| match error {
+            ToolError::Failed(reason) => {
+                ToolError::failed(format!("the member was added, but not as {role}: {reason}"))
             }
             other => other,
         })

@@ -164,11 +164,11 @@ const fn delete_tool(
 }
 
 /// Uploads a file, which is not visible yet, and then adds it to its place.
-fn upload<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn upload<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let route = errand.spec.route;
+        let route = call.spec.route;
         let uploaded = SiteRequest::new(Method::POST, format!("{route}/upload"));
-        let uploaded = errand.request(&uploaded.with_file(read_file_argument(errand)?)).await?.body;
+        let uploaded = call.request(&uploaded.with_file(read_file_argument(call)?)).await?.body;
         let id = whole_number(&uploaded["upload_id"]).or_else(|| whole_number(&uploaded["id"]));
         let Some(id) = id.filter(|id| *id > 0) else {
             return Err(ToolError::failed(
@@ -176,29 +176,29 @@ fn upload<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
             ));
         };
         let half = |error| match error {
-            ToolError::Failed(why) => ToolError::failed(format!(
-                "the file was uploaded (attachment {id}), but not added: {why}"
+            ToolError::Failed(reason) => ToolError::failed(format!(
+                "the file was uploaded (attachment {id}), but not added: {reason}"
             )),
             other => other,
         };
-        let asked = SiteRequest::new(Method::POST, route)
-            .with_body(Value::Object(attachment_members(errand, id)));
-        let added = errand.request(&asked).await.map_err(half)?;
+        let request = SiteRequest::new(Method::POST, route)
+            .with_body(Value::Object(attachment_members(call, id)));
+        let added = call.request(&request).await.map_err(half)?;
         let first = if added.body.is_array() { &added.body[0] } else { &added.body };
         let Some(made) = whole_number(&first["id"]).filter(|id| *id > 0) else {
             return Err(half(ToolError::failed("the site did not return the created item")));
         };
         // The result is read from the site.
-        errand.request(&SiteRequest::get(format!("{route}/{made}"))).await.map_err(half)
+        call.request(&SiteRequest::get(format!("{route}/{made}"))).await.map_err(half)
     })
 }
 
 /// The body of the request that adds an upload.
-fn attachment_members(errand: &ToolCall<'_>, upload: u64) -> Map<String, Value> {
-    let ids = if errand.spec.route.ends_with("document") { "document_ids" } else { "upload_ids" };
+fn attachment_members(call: &ToolCall<'_>, upload: u64) -> Map<String, Value> {
+    let ids = if call.spec.route.ends_with("document") { "document_ids" } else { "upload_ids" };
     let mut body = Map::from_iter([(ids.to_owned(), json!([upload]))]);
     for name in ["group_id", "album_id", "folder_id", "privacy", "content"] {
-        if let Some(value) = errand.arguments.get(name) {
+        if let Some(value) = call.arguments.get(name) {
             body.insert(name.to_owned(), value.clone());
         }
     }

@@ -100,34 +100,34 @@ pub(super) const TOOLS: &[ToolSpec] = &[
 ];
 
 /// WordPress finds the members of a role, which are then requested from the platform.
-fn list<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn list<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let named: Option<Vec<u64>> = errand
+        let named: Option<Vec<u64>> = call
             .arguments
             .get("include")
             .and_then(Value::as_array)
             .map(|ids| ids.iter().filter_map(Value::as_u64).collect());
-        let include = match errand.text("role") {
+        let include = match call.text("role") {
             None => named,
             Some(role) => {
                 let is_named = |id: &u64| named.as_ref().is_none_or(|named| named.contains(id));
-                Some(users_with_role(errand, role).await?.into_iter().filter(is_named).collect())
+                Some(users_with_role(call, role).await?.into_iter().filter(is_named).collect())
             }
         };
         match include {
-            None => errand.send_single_request().await,
+            None => call.send_single_request().await,
             // No members: an empty list would be no condition at all.
             Some(ids) if ids.is_empty() => Ok(SiteResponse::from_display(json!([]).into())),
             Some(ids) => {
                 let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
-                errand.request(&errand.build_request().with_query("include", ids.join(","))).await
+                call.request(&call.build_request().with_query("include", ids.join(","))).await
             }
         }
     })
 }
 
 /// The ids of all users with a role.
-async fn users_with_role(errand: &ToolCall<'_>, role: &str) -> Result<Vec<u64>, ToolError> {
+async fn users_with_role(call: &ToolCall<'_>, role: &str) -> Result<Vec<u64>, ToolError> {
     let mut ids = Vec::new();
     for page in 1..=MAX_PAGES {
         let users =
@@ -136,32 +136,32 @@ async fn users_with_role(errand: &ToolCall<'_>, role: &str) -> Result<Vec<u64>, 
             .with_query("page", page)
             .with_query("context", "edit")
             .with_query("_fields", "id");
-        let answered = errand.request(&users).await?;
-        let found = answered.body.as_array().into_iter().flatten();
+        let response = call.request(&users).await?;
+        let found = response.body.as_array().into_iter().flatten();
         ids.extend(found.filter_map(|user| user["id"].as_u64()));
-        if answered.totals.is_none_or(|(_, pages)| page >= pages) {
+        if response.totals.is_none_or(|(_, pages)| page >= pages) {
             return Ok(ids);
         }
     }
-    let most = MAX_PAGES * 100;
+    let max = MAX_PAGES * 100;
     Err(ToolError::failed(format!(
-        "more than {most} members have the role `{role}`: search instead"
+        "more than {max} members have the role `{role}`: search instead"
     )))
 }
 
 /// The platform does not return the email address; WordPress does. A caller who may not edit the member gets the public
 /// view.
-fn get<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn get<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let mut member = match errand.try_request(&errand.build_request()).await {
+        let mut member = match call.try_request(&call.build_request()).await {
             Err(SiteError::Refused(refusal)) if refusal.status == 403 => {
-                errand.request(&SiteRequest::get(errand.path(errand.spec.route))).await?
+                call.request(&SiteRequest::get(call.path(call.spec.route))).await?
             }
-            Err(trouble) => return Err(errand.to_tool_error(trouble, false).await),
+            Err(error) => return Err(call.to_tool_error(error, false).await),
             Ok(member) => member,
         };
-        let user = SiteRequest::get(errand.path("/wp/v2/users/{id}")).with_query("context", "edit");
-        if let Ok(user) = errand.try_request(&user.with_query("_fields", "email")).await {
+        let user = SiteRequest::get(call.path("/wp/v2/users/{id}")).with_query("context", "edit");
+        if let Ok(user) = call.try_request(&user.with_query("_fields", "email")).await {
             member.display.insert("email", user.body["email"].clone().into());
         }
         Ok(member)
@@ -169,10 +169,10 @@ fn get<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolE
 }
 
 /// Callers never delete themselves: the site could lose its only administrator.
-fn delete<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn delete<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let (id, heir) = (errand.number("id"), errand.number("reassign"));
-        if id == Some(errand.user.id) {
+        let (id, heir) = (call.number("id"), call.number("reassign"));
+        if id == Some(call.user.id) {
             return Err(ToolError::failed(OWN_ACCOUNT_ERROR));
         }
         if heir.is_some() && heir == id {
@@ -180,53 +180,53 @@ fn delete<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, To
                 "`reassign` is the member who is deleted; choose another one",
             ));
         }
-        errand.send_single_request().await
+        call.send_single_request().await
     })
 }
 
 /// The platform ignores an unknown member type, so the result is verified.
-fn update<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn update<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let user = errand.build_request();
+        let user = call.build_request();
         let is_empty = user.body.as_ref().and_then(Value::as_object).is_none_or(Map::is_empty);
-        let Some(wanted) = errand.text("member_type") else {
+        let Some(expected) = call.text("member_type") else {
             if is_empty {
                 return Err(ToolError::failed(
                     "nothing to change: give name, email or member_type",
                 ));
             }
-            return errand.request(&user).await;
+            return call.request(&user).await;
         };
         if !is_empty {
-            errand.request(&user).await?;
+            call.request(&user).await?;
         }
-        let member = SiteRequest::new(Method::PUT, errand.path("/buddyboss/v1/members/{id}"));
-        let member = errand
-            .request(&member.with_body(json!({"types": wanted, "member_type": wanted})))
+        let member = SiteRequest::new(Method::PUT, call.path("/buddyboss/v1/members/{id}"));
+        let member = call
+            .request(&member.with_body(json!({"types": expected, "member_type": expected})))
             .await;
-        let member = member.map_err(|error| partial_update_error(errand, error))?;
+        let member = member.map_err(|error| partial_update_error(call, error))?;
         let types = &member.body["member_types"];
-        let is_there = types.get(wanted).is_some()
-            || types.as_array().is_some_and(|types| types.iter().any(|it| *it == wanted));
-        match is_there {
+        let exists = types.get(expected).is_some()
+            || types.as_array().is_some_and(|types| types.iter().any(|value| *value == expected));
+        match exists {
             true => Ok(member),
             false => {
-                let why = format!("the site has no member type `{wanted}`");
-                Err(partial_update_error(errand, ToolError::failed(why)))
+                let reason = format!("the site has no member type `{expected}`");
+                Err(partial_update_error(call, ToolError::failed(reason)))
             }
         }
     })
 }
 
 /// The error for an unchanged member type, with the changes that were made.
-fn partial_update_error(errand: &ToolCall<'_>, error: ToolError) -> ToolError {
-    let names = ["name", "email"].iter().filter(|name| errand.arguments.contains_key(**name));
+fn partial_update_error(call: &ToolCall<'_>, error: ToolError) -> ToolError {
+    let names = ["name", "email"].iter().filter(|name| call.arguments.contains_key(**name));
     let changed: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     match error {
-        ToolError::Failed(why) if !changed.is_empty() => {
+        ToolError::Failed(reason) if !changed.is_empty() => {
             let changed = changed.join(" and ");
             ToolError::failed(format!(
-                "{changed} changed as asked, but `member_type` did not: {why}"
+                "{changed} changed as asked, but `member_type` did not: {reason}"
             ))
         }
         other => other,

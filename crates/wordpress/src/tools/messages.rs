@@ -78,22 +78,22 @@ pub(super) const TOOLS: &[ToolSpec] = &[
 ];
 
 /// The platform responds to an unknown thread with an empty one.
-fn get<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn get<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let answered = errand.send_single_request().await?;
-        match answered.body["message_id"].as_u64() {
+        let response = call.send_single_request().await?;
+        match response.body["message_id"].as_u64() {
             Some(0) => {
-                Err(ToolError::failed(not_found("Thread", errand.number("id").unwrap_or_default())))
+                Err(ToolError::failed(not_found("Thread", call.number("id").unwrap_or_default())))
             }
-            _ => Ok(answered),
+            _ => Ok(response),
         }
     })
 }
 
-fn mark<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn mark<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let is_read = errand.arguments.get("read").is_none_or(|read| *read == true);
-        let asked = SiteRequest::new(Method::POST, errand.path(errand.spec.route));
-        errand.request(&asked.with_body(json!({"action": "unread", "value": !is_read}))).await
+        let is_read = call.arguments.get("read").is_none_or(|read| *read == true);
+        let request = SiteRequest::new(Method::POST, call.path(call.spec.route));
+        call.request(&request.with_body(json!({"action": "unread", "value": !is_read}))).await
     })
 }

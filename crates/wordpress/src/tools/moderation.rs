@@ -57,26 +57,26 @@ pub(super) const TOOLS: &[ToolSpec] = &[
     .with_custom_run(unblock),
 ];
 
-fn block<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn block<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        if errand.number("user_id") == Some(errand.user.id) {
+        if call.number("user_id") == Some(call.user.id) {
             return Err(ToolError::failed("you cannot block yourself"));
         }
-        errand.send_single_request().await
+        call.send_single_request().await
     })
 }
 
 /// A block is ended by its own id, which is found by the member.
-fn unblock<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn unblock<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let member = errand.number("user_id").unwrap_or_default();
-        let look = SiteRequest::get(errand.spec.route).with_query("item_id", member);
-        let Some(block) = find_block(&errand.request(&look).await?, member) else {
+        let member = call.number("user_id").unwrap_or_default();
+        let request = SiteRequest::get(call.spec.route).with_query("item_id", member);
+        let Some(block) = find_block(&call.request(&request).await?, member) else {
             return Err(ToolError::failed(format!("you do not block the member with ID {member}")));
         };
-        let ended = SiteRequest::new(Method::DELETE, format!("{}/{block}", errand.spec.route));
-        let ended = errand.request(&ended).await?;
-        match find_block(&errand.request(&look).await?, member) {
+        let ended = SiteRequest::new(Method::DELETE, format!("{}/{block}", call.spec.route));
+        let ended = call.request(&ended).await?;
+        match find_block(&call.request(&request).await?, member) {
             None => Ok(ended),
             Some(_) => {
                 Err(ToolError::failed("the site reported success, but the block is still there"))

@@ -58,10 +58,10 @@ pub(super) const TOOLS: &[ToolSpec] = &[
 ];
 
 /// The response contains the notification as stored.
-fn mark<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn mark<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let wants = u64::from(errand.flag("is_new", false));
-        let marked = errand.send_single_request().await?;
+        let wants = u64::from(call.flag("is_new", false));
+        let marked = call.send_single_request().await?;
         let first = if marked.body.is_array() { &marked.body[0] } else { &marked.body };
         match whole_number(&first["is_new"]) {
             Some(is) if is != wants => {

@@ -165,8 +165,8 @@ impl ToolSpec {
         self
     }
 
-    pub(super) const fn with_custom_run(mut self, course: CustomRun) -> Self {
-        self.custom_run = Some(course);
+    pub(super) const fn with_custom_run(mut self, run: CustomRun) -> Self {
+        self.custom_run = Some(run);
         self
     }
 
@@ -178,10 +178,17 @@ impl ToolSpec {
 
     /// The schema of its arguments. Additional ones are not allowed, because the site ignores unknown ones.
     pub(super) fn schema(&self) -> Value {
-        let properties: Map<String, Value> =
-            self.arguments.iter().map(|it| (it.name.to_owned(), it.schema())).collect();
-        let required: Vec<&str> =
-            self.arguments.iter().filter(|it| it.required).map(|it| it.name).collect();
+        let properties: Map<String, Value> = self
+            .arguments
+            .iter()
+            .map(|argument| (argument.name.to_owned(), argument.schema()))
+            .collect();
+        let required: Vec<&str> = self
+            .arguments
+            .iter()
+            .filter(|argument| argument.required)
+            .map(|argument| argument.name)
+            .collect();
         let mut schema =
             json!({"type": "object", "properties": properties, "additionalProperties": false});
         if !required.is_empty() {

@@ -35,21 +35,21 @@ impl ToolCall<'_> {
             return Err(ToolError::failed(LATE_AUTH_ERROR));
         }
         self.check_entities().await?;
-        let mut answered = match self.spec.custom_run {
+        let mut response = match self.spec.custom_run {
             Some(course) => course(self).await?,
             None => self.send_single_request().await?,
         };
-        if self.spec.verb == Verb::Delete && is_denied(&answered.body["deleted"]) {
+        if self.spec.verb == Verb::Delete && is_denied(&response.body["deleted"]) {
             return Err(ToolError::failed("the site responded that nothing was deleted"));
         }
         if self.spec.is_unpaged {
-            answered.totals = None;
+            response.totals = None;
         }
         if self.spec.list_view == ListView::PerUser && !self.site.is_login_visible(self.user).await
         {
-            answered = answered.with_note(LATE_AUTH_NOTE);
+            response = response.with_note(LATE_AUTH_NOTE);
         }
-        Ok(tool_result::to_tool_result(answered, self.number("page").unwrap_or(1)))
+        Ok(tool_result::to_tool_result(response, self.number("page").unwrap_or(1)))
     }
 
     /// Sends the single request that describes the tool.
@@ -60,13 +60,13 @@ impl ToolCall<'_> {
     /// The single request that describes the tool.
     pub(super) fn build_request(&self) -> SiteRequest {
         let ToolSpec { verb, route, .. } = *self.spec;
-        let asked = SiteRequest::new(verb.method(), self.path(route));
+        let request = SiteRequest::new(verb.method(), self.path(route));
         let sent = self.members();
         match verb {
-            Verb::Post | Verb::Put => asked.with_body(Value::Object(sent)),
-            Verb::Get | Verb::Delete => sent
-                .iter()
-                .fold(asked, |asked, (key, value)| asked.with_query(key, to_query_text(value))),
+            Verb::Post | Verb::Put => request.with_body(Value::Object(sent)),
+            Verb::Get | Verb::Delete => sent.iter().fold(request, |request, (key, value)| {
+                request.with_query(key, to_query_text(value))
+            }),
         }
     }
 
@@ -98,8 +98,8 @@ impl ToolCall<'_> {
         let in_route = |it: &&ArgumentSpec| !self.spec.route.contains(&format!("{{{}}}", it.name));
         for argument in self.spec.arguments.iter().filter(in_route) {
             let Some(key) = argument.sent_as else { continue };
-            let written = self.arguments.get(argument.name);
-            let value = written.map(|value| match (argument.kind, value) {
+            let item = self.arguments.get(argument.name);
+            let value = item.map(|value| match (argument.kind, value) {
                 (SiteArgumentType::ZeroOrOne, Value::Bool(flag)) => json!(u8::from(*flag)),
                 (_, value) => value.clone(),
             });
@@ -111,22 +111,25 @@ impl ToolCall<'_> {
     }
 
     /// Sends a request as the caller. A refusal becomes an error message of this tool.
-    pub(super) async fn request(&self, asked: &SiteRequest) -> Result<SiteResponse, ToolError> {
-        match self.try_request(asked).await {
-            Ok(answered) => Ok(answered),
-            Err(trouble) => Err(self.to_tool_error(trouble, asked.is_write()).await),
+    pub(super) async fn request(&self, received: &SiteRequest) -> Result<SiteResponse, ToolError> {
+        match self.try_request(received).await {
+            Ok(response) => Ok(response),
+            Err(error) => Err(self.to_tool_error(error, received.is_write()).await),
         }
     }
 
     /// The same, where a refusal may be the expected outcome.
-    pub(super) async fn try_request(&self, asked: &SiteRequest) -> Result<SiteResponse, SiteError> {
-        self.site.request(Some(&self.user.credentials), asked).await
+    pub(super) async fn try_request(
+        &self,
+        request: &SiteRequest,
+    ) -> Result<SiteResponse, SiteError> {
+        self.site.request(Some(&self.user.credentials), request).await
     }
 
     /// The error for the model.
-    pub(super) async fn to_tool_error(&self, trouble: SiteError, is_write: bool) -> ToolError {
-        let SiteError::Refused(refusal) = &trouble else {
-            return ToolError::failed(trouble.to_message(is_write));
+    pub(super) async fn to_tool_error(&self, error: SiteError, is_write: bool) -> ToolError {
+        let SiteError::Refused(refusal) = &error else {
+            return ToolError::failed(error.to_message(is_write));
         };
         if refusal.is_missing_route() {
             return self.missing_route_error().await;
@@ -134,19 +137,21 @@ impl ToolCall<'_> {
         if refusal.status == 401 {
             self.site.inner.users.forget(self.user);
         }
-        let told = match self.not_found_message(refusal) {
-            Some(told) => told,
-            None => trouble.to_message(is_write),
+        let message = match self.not_found_message(refusal) {
+            Some(message) => message,
+            None => error.to_message(is_write),
         };
         let is_forbidden =
             refusal.code == "bp_rest_authorization_required" && matches!(refusal.status, 401 | 403);
         if is_forbidden && !self.site.is_login_visible(self.user).await {
-            return ToolError::failed(format!("{told}; {LATE_AUTH_ERROR}"));
+            return ToolError::failed(format!("{message}; {LATE_AUTH_ERROR}"));
         }
         // For a missing activity, the platform responds that access is denied.
         match self.number("id").filter(|_| is_forbidden && self.spec.noun == "Activity") {
-            Some(id) => ToolError::failed(format!("{told}; there may be no activity with ID {id}")),
-            None => ToolError::failed(told),
+            Some(id) => {
+                ToolError::failed(format!("{message}; there may be no activity with ID {id}"))
+            }
+            None => ToolError::failed(message),
         }
     }
 
@@ -183,12 +188,12 @@ pub(super) fn not_found(noun: &str, id: u64) -> String {
 
 /// Deletes the entity of the route and verifies it: the platform reports success in any case.
 pub(super) fn delete_and_verify<'a>(
-    errand: &'a ToolCall<'a>,
+    call: &'a ToolCall<'a>,
 ) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let deleted = errand.send_single_request().await?;
-        let look = SiteRequest::get(errand.path(errand.spec.route));
-        match errand.try_request(&look).await {
+        let deleted = call.send_single_request().await?;
+        let request = SiteRequest::get(call.path(call.spec.route));
+        match call.try_request(&request).await {
             Ok(item) if item.body["status"] != "trash" && item.body["id"] != 0 => {
                 Err(ToolError::failed("the site reported success, but it is still there"))
             }

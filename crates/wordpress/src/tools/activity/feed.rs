@@ -116,35 +116,35 @@ pub(crate) const TOOLS: &[ToolSpec] = &[
     .with_custom_run(delete_and_verify),
 ];
 
-fn pin<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn pin<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let wants = errand.flag("pinned", true);
-        switch_and_verify(errand, json!({"remove_pin": !wants}), "is_pinned", wants).await
+        let wants = call.flag("pinned", true);
+        switch_and_verify(call, json!({"remove_pin": !wants}), "is_pinned", wants).await
     })
 }
 
-fn close<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn close<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let wants = errand.flag("closed", true);
-        switch_and_verify(errand, json!({"turn_on_comments": !wants}), "is_comment_closed", wants)
+        let wants = call.flag("closed", true);
+        switch_and_verify(call, json!({"turn_on_comments": !wants}), "is_comment_closed", wants)
             .await
     })
 }
 
 /// Sends the request and verifies the state of the activity: the platform responds with 200 even without permission.
 async fn switch_and_verify(
-    errand: &ToolCall<'_>,
+    call: &ToolCall<'_>,
     body: serde_json::Value,
     key: &str,
     wants: bool,
 ) -> Result<SiteResponse, ToolError> {
-    let asked = SiteRequest::new(Method::PUT, errand.path(errand.spec.route)).with_body(body);
-    let said = errand.request(&asked).await?;
+    let request = SiteRequest::new(Method::PUT, call.path(call.spec.route)).with_body(body);
+    let response = call.request(&request).await?;
     let activity =
-        errand.request(&SiteRequest::get(errand.path("/buddyboss/v1/activity/{id}"))).await?;
+        call.request(&SiteRequest::get(call.path("/buddyboss/v1/activity/{id}"))).await?;
     match activity.body[key].as_bool() {
         Some(is) if is != wants => {
-            let feedback = said.body["feedback"].as_str().unwrap_or("no reason is given");
+            let feedback = response.body["feedback"].as_str().unwrap_or("no reason is given");
             Err(ToolError::failed(format!(
                 "the site responded, but `{key}` is still {is}: {feedback}"
             )))

@@ -118,15 +118,15 @@ fn raw_text(field: &Value) -> Value {
 
 /// The route takes the whole topic: members that are not sent are cleared, and a closed topic is reopened, so the topic
 /// is read first.
-fn update_topic<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn update_topic<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let given = |name: &str| errand.arguments.get(name).cloned();
+        let given = |name: &str| call.arguments.get(name).cloned();
         if ["title", "content", "forum_id"].iter().all(|name| given(name).is_none()) {
             return Err(ToolError::failed("nothing to change: give title, content or forum_id"));
         }
-        let before = errand.request(&SiteRequest::get(errand.path(TOPIC))).await?.body;
-        let parent =
-            whole_number(&before["parent"]).map_or(before["forum_id"].clone(), |it| json!(it));
+        let before = call.request(&SiteRequest::get(call.path(TOPIC))).await?.body;
+        let parent = whole_number(&before["parent"])
+            .map_or(before["forum_id"].clone(), |value| json!(value));
         let mut body = Map::new();
         body.insert("parent".to_owned(), given("forum_id").unwrap_or(parent));
         body.insert(
@@ -144,9 +144,9 @@ fn update_topic<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteRespon
         if before["action_states"]["subscribed"] == true {
             body.insert("subscribe".to_owned(), json!(true));
         }
-        let asked =
-            SiteRequest::new(Method::PUT, errand.path(TOPIC)).with_body(Value::Object(body));
-        let after = errand.request(&asked).await?;
+        let request =
+            SiteRequest::new(Method::PUT, call.path(TOPIC)).with_body(Value::Object(body));
+        let after = call.request(&request).await?;
         match whole_number(&after.body["author"]) == whole_number(&before["author"]) {
             true => Ok(after),
             false => Err(ToolError::failed(
@@ -156,15 +156,15 @@ fn update_topic<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteRespon
     })
 }
 
-async fn act(errand: &ToolCall<'_>, action: &str, value: bool) -> Result<SiteResponse, ToolError> {
-    let asked = SiteRequest::new(Method::POST, errand.path(errand.spec.route));
-    errand.request(&asked.with_body(json!({"action": action, "value": value}))).await
+async fn act(call: &ToolCall<'_>, action: &str, value: bool) -> Result<SiteResponse, ToolError> {
+    let request = SiteRequest::new(Method::POST, call.path(call.spec.route));
+    call.request(&request.with_body(json!({"action": action, "value": value}))).await
 }
 
-fn close<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn close<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let wants = errand.flag("closed", true);
-        let topic = act(errand, "close", wants).await?;
+        let wants = call.flag("closed", true);
+        let topic = act(call, "close", wants).await?;
         match topic.body["is_closed"].as_bool() {
             Some(is) if is != wants => Err(ToolError::failed(format!(
                 "the site responded, but `is_closed` of the topic is still {is}"
@@ -175,22 +175,22 @@ fn close<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
 }
 
 /// A sticky topic does not change its kind, so it is unstuck first.
-fn stick<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn stick<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let place = errand.text("where").unwrap_or_default();
-        let before = errand.request(&SiteRequest::get(errand.path(TOPIC))).await?;
+        let location = call.text("where").unwrap_or_default();
+        let before = call.request(&SiteRequest::get(call.path(TOPIC))).await?;
         let is_sticky = before.body["sticky"] == true;
         let mut topic = before;
         if is_sticky {
-            topic = act(errand, "sticky", false).await?;
+            topic = act(call, "sticky", false).await?;
         }
-        match place {
-            "forum" => topic = act(errand, "sticky", true).await?,
-            "everywhere" => topic = act(errand, "super_sticky", true).await?,
+        match location {
+            "forum" => topic = act(call, "sticky", true).await?,
+            "everywhere" => topic = act(call, "super_sticky", true).await?,
             _ => {}
         }
         match topic.body["sticky"].as_bool() {
-            Some(is) if is != (place != "nowhere") => Err(ToolError::failed(format!(
+            Some(is) if is != (location != "nowhere") => Err(ToolError::failed(format!(
                 "the site responded, but `sticky` of the topic is {is}"
             ))),
             _ => Ok(topic),
@@ -198,24 +198,24 @@ fn stick<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
     })
 }
 
-fn merge<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn merge<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        if errand.number("id") == errand.number("destination_id") {
+        if call.number("id") == call.number("destination_id") {
             return Err(ToolError::failed("a topic cannot be merged with itself"));
         }
-        let merged = errand.send_single_request().await?;
-        match whole_number(&merged.body["id"]) == errand.number("destination_id") {
+        let merged = call.send_single_request().await?;
+        match whole_number(&merged.body["id"]) == call.number("destination_id") {
             true => Ok(merged),
             false => Err(ToolError::failed("the site returned another topic than the destination")),
         }
     })
 }
 
-fn split<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn split<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let mut asked = errand.build_request();
-        let (title, other) = (errand.text("title"), errand.number("destination_id"));
-        if let Some(body) = &mut asked.body {
+        let mut request = call.build_request();
+        let (title, other) = (call.text("title"), call.number("destination_id"));
+        if let Some(body) = &mut request.body {
             match (title, other) {
                 (None, Some(other)) => {
                     body["split_option"] = json!("existing");
@@ -226,13 +226,13 @@ fn split<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
                     body["new_destination_title"] = json!(title);
                 }
                 _ => {
-                    let what = "give either `title`, for a new topic, or `destination_id`";
-                    return Err(ToolError::failed(what));
+                    let description = "give either `title`, for a new topic, or `destination_id`";
+                    return Err(ToolError::failed(description));
                 }
             }
         }
-        let made = errand.request(&asked).await?;
-        match whole_number(&made.body["id"]) == errand.number("id") {
+        let made = call.request(&request).await?;
+        match whole_number(&made.body["id"]) == call.number("id") {
             true => Err(ToolError::failed("the site returned the same topic; it was not split")),
             false => Ok(made),
         }
@@ -240,16 +240,16 @@ fn split<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Too
 }
 
 /// The route needs the topic, and a nested reply loses its parent unless that is sent along.
-fn update_reply<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn update_reply<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let route = errand.path(errand.spec.route);
-        let before = errand.request(&SiteRequest::get(&route)).await?.body;
+        let route = call.path(call.spec.route);
+        let before = call.request(&SiteRequest::get(&route)).await?.body;
         let topic = whole_number(&before["parent"]).or_else(|| whole_number(&before["topic_id"]));
-        let mut body = json!({"content": errand.arguments["content"], "topic_id": topic});
+        let mut body = json!({"content": call.arguments["content"], "topic_id": topic});
         if let Some(above) = whole_number(&before["reply_to"]).filter(|id| *id > 0) {
             body["reply_to"] = json!(above);
         }
-        let after = errand.request(&SiteRequest::new(Method::PUT, route).with_body(body)).await?;
+        let after = call.request(&SiteRequest::new(Method::PUT, route).with_body(body)).await?;
         match whole_number(&after.body["author"]) == whole_number(&before["author"]) {
             true => Ok(after),
             false => Err(ToolError::failed(

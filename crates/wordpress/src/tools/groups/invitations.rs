@@ -95,9 +95,9 @@ pub(crate) const TOOLS: &[ToolSpec] = &[
     .with_custom_run(delete_and_verify),
 ];
 
-fn send<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn send<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let sent = errand.send_single_request().await?;
+        let sent = call.send_single_request().await?;
         match whole_number(&sent.body["id"]).filter(|id| *id > 0) {
             Some(_) => Ok(sent),
             None => Err(ToolError::failed("the site responded, but no invitation was made")),
@@ -106,19 +106,19 @@ fn send<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, Tool
 }
 
 /// Verifies that an accepted user is in the group.
-fn accept<'a>(errand: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+fn accept<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let asked = SiteRequest::get(errand.path(errand.spec.route));
-        let waiting = errand.request(&asked).await?.body;
+        let request = SiteRequest::get(call.path(call.spec.route));
+        let waiting = call.request(&request).await?.body;
         let waiting = if waiting.is_array() { &waiting[0] } else { &waiting };
         let (group, user) = (whole_number(&waiting["group_id"]), whole_number(&waiting["user_id"]));
-        let accepted = errand.send_single_request().await?;
+        let accepted = call.send_single_request().await?;
         let (Some(group), Some(user)) = (group, user) else {
             return Ok(accepted.with_note(
                 "The site does not return the accepted member and group, so the result was not verified.",
             ));
         };
-        match is_member(errand, group, user).await? {
+        match is_member(call, group, user).await? {
             true => Ok(accepted),
             false => Err(ToolError::failed(format!(
                 "the site reported success, but member {user} is not in group {group}"

@@ -14,21 +14,23 @@ fn starts(request: &ScriptedRequest, line: &str) -> bool {
 #[tokio::test]
 async fn a_file_is_uploaded_added_and_read() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "POST /media/upload") => {
-            let is_form =
-                it.body.contains("name=\"file\"; filename=\"a.png\"") && it.body.contains("hello");
+        received if starts(received, "POST /media/upload") => {
+            let is_form = received.body.contains("name=\"file\"; filename=\"a.png\"")
+                && received.body.contains("hello");
             Some(if is_form {
                 ok(json!({"upload_id": 70}))
             } else {
                 error_response(400, "no_file", "No file.")
             })
         }
-        it if starts(it, "POST /media") => {
-            Some(ok(json!([{"id": 7, "upload": it.json()["upload_ids"]}])))
+        received if starts(received, "POST /media") => {
+            Some(ok(json!([{"id": 7, "upload": received.json()["upload_ids"]}])))
         }
-        it if starts(it, "GET /media/7") => Some(ok(json!({"id": 7, "title": "a.png"}))),
-        it if starts(it, "POST /document/upload") => Some(ok(json!({"id": 80}))),
-        it if starts(it, "POST /document") => {
+        received if starts(received, "GET /media/7") => {
+            Some(ok(json!({"id": 7, "title": "a.png"})))
+        }
+        received if starts(received, "POST /document/upload") => Some(ok(json!({"id": 80}))),
+        received if starts(received, "POST /document") => {
             Some(error_response(403, "bp_rest_authorization_required", "No."))
         }
         _ => None,
@@ -37,28 +39,33 @@ async fn a_file_is_uploaded_added_and_read() {
     assert_eq!(site.call_ok("upload_media", file).await["title"], "a.png");
     let sent = site.requests()[1].json();
     assert_eq!(sent, json!({"upload_ids": [70], "privacy": "onlyme"}));
-    let told =
+    let message =
         site.call_err("upload_document", json!({"file_name": "a.txt", "data": "aGVsbG8="})).await;
-    assert!(told.starts_with("the file was uploaded (attachment 80), but not added: No"), "{told}");
+    assert!(
+        message.starts_with("the file was uploaded (attachment 80), but not added: No"),
+        "{message}"
+    );
     assert_eq!(site.requests().last().unwrap().json(), json!({"document_ids": [80]}));
 }
 
 #[tokio::test]
 async fn an_item_that_still_exists_was_not_deleted() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "DELETE /media/8") => Some(ok(json!({"deleted": []}))),
-        it if it.line.starts_with("DELETE") => Some(ok(json!({"deleted": true}))),
-        it if starts(it, "GET /video/7") => Some(ok(json!({"id": 7}))),
-        it if starts(it, "GET /topics/7") => Some(ok(json!({"id": 7, "status": "trash"}))),
-        it if starts(it, "GET") => {
+        received if starts(received, "DELETE /media/8") => Some(ok(json!({"deleted": []}))),
+        received if received.line.starts_with("DELETE") => Some(ok(json!({"deleted": true}))),
+        received if starts(received, "GET /video/7") => Some(ok(json!({"id": 7}))),
+        received if starts(received, "GET /topics/7") => {
+            Some(ok(json!({"id": 7, "status": "trash"})))
+        }
+        received if starts(received, "GET") => {
             Some(error_response(404, "bp_rest_media_invalid_id", "Invalid ID."))
         }
         _ => None,
     });
-    let told = site.call_err("delete_video", json!({"id": 7})).await;
-    assert_eq!(told, "the site reported success, but it is still there");
-    let told = site.call_err("delete_media", json!({"id": 8})).await;
-    assert_eq!(told, "the site responded that nothing was deleted");
+    let message = site.call_err("delete_video", json!({"id": 7})).await;
+    assert_eq!(message, "the site reported success, but it is still there");
+    let message = site.call_err("delete_media", json!({"id": 8})).await;
+    assert_eq!(message, "the site responded that nothing was deleted");
     for tool in [
         "delete_document",
         "delete_reply",
@@ -75,13 +82,14 @@ async fn an_item_that_still_exists_was_not_deleted() {
 async fn an_accepted_member_is_found_in_the_group() {
     let accepted = |is_member: bool| {
         ScriptedSite::early(move |request| match request {
-            it if starts(it, "GET /groups/membership-requests/5")
-                || starts(it, "GET /groups/invites/5") =>
+            received
+                if starts(received, "GET /groups/membership-requests/5")
+                    || starts(received, "GET /groups/invites/5") =>
             {
                 Some(ok(json!({"id": 5, "group_id": 3, "user_id": 4})))
             }
-            it if it.line.starts_with("PUT") => Some(ok(json!({"id": 4}))),
-            it if starts(it, "GET /groups?user_id=4&include=3") => {
+            received if received.line.starts_with("PUT") => Some(ok(json!({"id": 4}))),
+            received if starts(received, "GET /groups?user_id=4&include=3") => {
                 Some(ok(if is_member { json!([{"id": 3}]) } else { json!([]) }))
             }
             _ => None,
@@ -97,8 +105,8 @@ async fn an_accepted_member_is_found_in_the_group() {
 #[tokio::test]
 async fn an_invitation_is_sent_by_the_caller() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "POST /groups/invites") => Some(ok(json!({"id": 5}))),
-        it if starts(it, "GET /groups/3") || starts(it, "GET /members/4") => {
+        received if starts(received, "POST /groups/invites") => Some(ok(json!({"id": 5}))),
+        received if starts(received, "GET /groups/3") || starts(received, "GET /members/4") => {
             Some(ok(json!({"id": 3})))
         }
         _ => None,
@@ -112,18 +120,18 @@ async fn an_invitation_is_sent_by_the_caller() {
 #[tokio::test]
 async fn a_pin_and_closed_comments_are_verified() {
     let site = ScriptedSite::early(|request| match request {
-        it if it.line.starts_with("PUT") => {
+        received if received.line.starts_with("PUT") => {
             Some(ok(json!({"feedback": "You are not permitted with the requested operation"})))
         }
-        it if starts(it, "GET /activity/7") => {
+        received if starts(received, "GET /activity/7") => {
             Some(ok(json!({"id": 7, "is_pinned": true, "is_comment_closed": false})))
         }
         _ => None,
     });
     site.call_ok("pin_activity", json!({"id": 7})).await;
     assert_eq!(site.requests()[0].json(), json!({"remove_pin": false}));
-    let told = site.call_err("close_activity_comments", json!({"id": 7})).await;
-    assert!(told.contains("still false: You are not permitted"), "{told}");
+    let message = site.call_err("close_activity_comments", json!({"id": 7})).await;
+    assert!(message.contains("still false: You are not permitted"), "{message}");
     site.call_ok("close_activity_comments", json!({"id": 7, "closed": false})).await;
     assert_eq!(site.requests()[4].json(), json!({"turn_on_comments": true}));
 }
@@ -131,15 +139,15 @@ async fn a_pin_and_closed_comments_are_verified() {
 #[tokio::test]
 async fn a_topic_keeps_its_unchanged_members() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "GET /topics/7") => {
+        received if starts(received, "GET /topics/7") => {
             Some(ok(json!({"id": 7, "parent": 5, "author": 4, "status": "closed",
             "title": {"raw": "Rules"}, "content": {"raw": "Be kind."}, "action_states": {"subscribed": true}})))
         }
-        it if starts(it, "PUT /topics/7") => Some(ok(json!({"id": 7, "author": 4}))),
-        it if starts(it, "GET /reply/8") => {
+        received if starts(received, "PUT /topics/7") => Some(ok(json!({"id": 7, "author": 4}))),
+        received if starts(received, "GET /reply/8") => {
             Some(ok(json!({"id": 8, "parent": 7, "author": 4, "reply_to": 6})))
         }
-        it if starts(it, "PUT /reply/8") => Some(ok(json!({"id": 8, "author": 4}))),
+        received if starts(received, "PUT /reply/8") => Some(ok(json!({"id": 8, "author": 4}))),
         _ => None,
     });
     site.call_ok("update_topic", json!({"id": 7, "title": "New rules"})).await;
@@ -147,44 +155,44 @@ async fn a_topic_keeps_its_unchanged_members() {
     assert_eq!(site.requests()[1].json(), expected);
     site.call_ok("update_reply", json!({"id": 8, "content": "Yes"})).await;
     assert_eq!(site.requests()[3].json(), json!({"content": "Yes", "topic_id": 7, "reply_to": 6}));
-    let told = site.call_err("update_topic", json!({"id": 7})).await;
-    assert!(told.starts_with("nothing to change"), "{told}");
+    let message = site.call_err("update_topic", json!({"id": 7})).await;
+    assert!(message.starts_with("nothing to change"), "{message}");
 }
 
 #[tokio::test]
 async fn topics_are_closed_stuck_merged_and_split() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "GET /topics/7") => Some(ok(json!({"id": 7, "sticky": true}))),
-        it if starts(it, "POST /topics/action/7") => {
-            let sent = it.json();
+        received if starts(received, "GET /topics/7") => Some(ok(json!({"id": 7, "sticky": true}))),
+        received if starts(received, "POST /topics/action/7") => {
+            let sent = received.json();
             let is_on = sent["value"] == true;
             let is_sticky = sent["action"] != "close" && is_on;
             Some(ok(
                 json!({"id": 7, "is_closed": sent["action"] == "close" && is_on, "sticky": is_sticky}),
             ))
         }
-        it if starts(it, "POST /topics/merge/7") => {
-            Some(ok(json!({"id": it.json()["destination_id"]})))
+        received if starts(received, "POST /topics/merge/7") => {
+            Some(ok(json!({"id": received.json()["destination_id"]})))
         }
-        it if starts(it, "POST /topics/split/7") => Some(ok(json!({"id": 20}))),
+        received if starts(received, "POST /topics/split/7") => Some(ok(json!({"id": 20}))),
         _ => None,
     });
     site.call_ok("close_topic", json!({"id": 7})).await;
     assert_eq!(site.requests()[0].json(), json!({"action": "close", "value": true}));
     site.call_ok("stick_topic", json!({"id": 7, "where": "everywhere"})).await;
-    let asked = site.requests();
-    assert_eq!(asked[2].json(), json!({"action": "sticky", "value": false}), "from where it is");
-    assert_eq!(asked[3].json(), json!({"action": "super_sticky", "value": true}));
+    let requests = site.requests();
+    assert_eq!(requests[2].json(), json!({"action": "sticky", "value": false}), "from where it is");
+    assert_eq!(requests[3].json(), json!({"action": "super_sticky", "value": true}));
     site.call_ok("merge_topics", json!({"id": 7, "destination_id": 9})).await;
     site.call_ok("split_topic", json!({"id": 7, "reply_id": 8, "title": "Apart"})).await;
     let expected =
         json!({"reply_id": 8, "split_option": "reply", "new_destination_title": "Apart"});
     assert_eq!(site.requests().last().unwrap().json(), expected);
-    for wrong in [
+    for invalid in [
         json!({"id": 7, "reply_id": 8}),
         json!({"id": 7, "reply_id": 8, "title": "a", "destination_id": 9}),
     ] {
-        assert!(site.call_err("split_topic", wrong).await.contains("give either"));
+        assert!(site.call_err("split_topic", invalid).await.contains("give either"));
     }
     assert!(
         site.call_err("merge_topics", json!({"id": 7, "destination_id": 7}))
@@ -197,7 +205,7 @@ async fn topics_are_closed_stuck_merged_and_split() {
 async fn a_block_is_ended_by_its_own_id() {
     let is_blocked = Mutex::new(true);
     let site = ScriptedSite::early(move |request| match request {
-        it if starts(it, "GET /moderation?item_id=4") => {
+        received if starts(received, "GET /moderation?item_id=4") => {
             let blocks = if *is_blocked.lock().unwrap() {
                 json!([{"id": 30, "item_id": 4}])
             } else {
@@ -205,18 +213,19 @@ async fn a_block_is_ended_by_its_own_id() {
             };
             Some(ok(blocks))
         }
-        it if starts(it, "DELETE /moderation/30") => {
+        received if starts(received, "DELETE /moderation/30") => {
             *is_blocked.lock().unwrap() = false;
             Some(ok(json!({"deleted": true})))
         }
-        it if starts(it, "GET /moderation") => Some(ok(json!([]))),
+        received if starts(received, "GET /moderation") => Some(ok(json!([]))),
         _ => None,
     });
     site.call_ok("unblock_member", json!({"user_id": 4})).await;
-    let told = site.call_err("unblock_member", json!({"user_id": 9})).await;
-    assert_eq!(told, "you do not block the member with ID 9");
-    let told = ScriptedSite::early(|_| None).call_err("block_member", json!({"user_id": 1})).await;
-    assert_eq!(told, "you cannot block yourself");
+    let message = site.call_err("unblock_member", json!({"user_id": 9})).await;
+    assert_eq!(message, "you do not block the member with ID 9");
+    let message =
+        ScriptedSite::early(|_| None).call_err("block_member", json!({"user_id": 1})).await;
+    assert_eq!(message, "you cannot block yourself");
 }
 
 #[tokio::test]
@@ -227,11 +236,12 @@ async fn settings_of_a_group_are_sent_completely_and_read_back() {
     };
     let stored = Mutex::new("members".to_owned());
     let site = ScriptedSite::early(move |request| match request {
-        it if starts(it, "GET /groups/3/settings?nav=group-settings") => {
+        received if starts(received, "GET /groups/3/settings?nav=group-settings") => {
             Some(ok(fields(&stored.lock().unwrap())))
         }
-        it if starts(it, "PUT /groups/3/settings") => {
-            let asked = it.json()["fields"]["group-invite-status"].as_str().unwrap().to_owned();
+        received if starts(received, "PUT /groups/3/settings") => {
+            let asked =
+                received.json()["fields"]["group-invite-status"].as_str().unwrap().to_owned();
             // Only this one is stored.
             if asked == "admins" {
                 *stored.lock().unwrap() = asked;
@@ -243,27 +253,29 @@ async fn settings_of_a_group_are_sent_completely_and_read_back() {
     site.call_ok("update_group_settings", json!({"id": 3, "invite_status": "admins"})).await;
     let sent: Value = site.requests()[1].json();
     assert_eq!(sent["fields"], json!({"group-status": "private", "group-invite-status": "admins"}));
-    let told =
+    let message =
         site.call_err("update_group_settings", json!({"id": 3, "invite_status": "mods"})).await;
-    assert_eq!(told, "the site responded, but did not store: invite_status");
+    assert_eq!(message, "the site responded, but did not store: invite_status");
 }
 
 #[tokio::test]
 async fn administrators_message_groups_mark_notifications_and_give_roles() {
     let rounds = Mutex::new(3);
     let site = ScriptedSite::early(move |request| match request {
-        it if starts(it, "GET /groups/3") => Some(ok(json!({"id": 3}))),
-        it if starts(it, "POST /messages/group") => {
+        received if starts(received, "GET /groups/3") => Some(ok(json!({"id": 3}))),
+        received if starts(received, "POST /messages/group") => {
             Some(ok(json!({"message": "sent", "errors": []})))
         }
-        it if starts(it, "PUT /notifications/bulk/read") => {
+        received if starts(received, "PUT /notifications/bulk/read") => {
             let mut left = rounds.lock().unwrap();
             *left -= 1;
             Some(ok(if *left > 0 { json!([{"id": 1}]) } else { json!([]) }))
         }
-        it if it.line.contains("/wp/v2/users/4") => Some(ok(json!({"id": 4, "roles": ["editor"]}))),
-        it if starts(it, "POST /groups/3/avatar") => {
-            let has_action = it.body.contains("name=\"action\"\r\n\r\nbp_avatar_upload");
+        received if received.line.contains("/wp/v2/users/4") => {
+            Some(ok(json!({"id": 4, "roles": ["editor"]})))
+        }
+        received if starts(received, "POST /groups/3/avatar") => {
+            let has_action = received.body.contains("name=\"action\"\r\n\r\nbp_avatar_upload");
             has_action.then(|| ok(json!([{"full": "https://example.org/a.png"}])))
         }
         _ => None,
@@ -275,10 +287,10 @@ async fn administrators_message_groups_mark_notifications_and_give_roles() {
     let rounds = site.lines().iter().filter(|line| line.contains("bulk/read")).count();
     assert_eq!(rounds, 3);
     site.call_ok("set_member_role", json!({"id": 4, "roles": ["editor"]})).await;
-    let told = site.call_err("set_member_role", json!({"id": 4, "roles": ["author"]})).await;
-    assert!(told.contains("has these roles: editor"), "{told}");
-    let told = site.call_err("set_member_role", json!({"id": 1, "roles": ["subscriber"]})).await;
-    assert!(told.starts_with("these are your own roles"), "{told}");
+    let message = site.call_err("set_member_role", json!({"id": 4, "roles": ["author"]})).await;
+    assert!(message.contains("has these roles: editor"), "{message}");
+    let message = site.call_err("set_member_role", json!({"id": 1, "roles": ["subscriber"]})).await;
+    assert!(message.starts_with("these are your own roles"), "{message}");
     site.call_ok(
         "set_group_avatar",
         json!({"group_id": 3, "file_name": "a.png", "data": "aGVsbG8="}),

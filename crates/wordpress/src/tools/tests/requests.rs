@@ -37,20 +37,22 @@ async fn a_write_that_is_answered_by_a_page_may_have_been_done() {
 
 #[tokio::test]
 async fn a_write_to_an_unreachable_site_was_not_done() {
-    let told = ScriptedSite::gone().call_err("delete_notification", json!({"id": 7})).await;
-    assert!(told.starts_with("could not reach WordPress"), "{told}");
-    assert!(!told.contains("may or may not"), "nothing was sent: {told}");
+    let message = ScriptedSite::gone().call_err("delete_notification", json!({"id": 7})).await;
+    assert!(message.starts_with("could not reach WordPress"), "{message}");
+    assert!(!message.contains("may or may not"), "nothing was sent: {message}");
 }
 
 #[tokio::test]
 async fn a_missing_item_is_not_written_to() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "GET /groups/9") => {
+        received if starts(received, "GET /groups/9") => {
             Some(error_response(404, "bp_rest_group_invalid_id", "Invalid group ID."))
         }
-        it if starts(it, "GET /messages/9") => Some(ok(json!({"id": 0, "message_id": 0}))),
-        it if starts(it, "GET /members?include=2%2C99") => Some(ok(json!([{"id": 2}]))),
-        it if starts(it, "GET /members/99") => {
+        received if starts(received, "GET /messages/9") => {
+            Some(ok(json!({"id": 0, "message_id": 0})))
+        }
+        received if starts(received, "GET /members?include=2%2C99") => Some(ok(json!([{"id": 2}]))),
+        received if starts(received, "GET /members/99") => {
             Some(error_response(404, "bp_rest_member_invalid_id", "Invalid member ID."))
         }
         _ => None,
@@ -66,8 +68,8 @@ async fn a_missing_item_is_not_written_to() {
         ("mark_message_read", json!({"id": 9}), "Thread with ID 9"),
     ];
     for (tool, arguments, expected) in rows {
-        let told = site.call_err(tool, arguments).await;
-        assert_eq!(told, format!("{expected} not found; nothing was sent"), "{tool}");
+        let message = site.call_err(tool, arguments).await;
+        assert_eq!(message, format!("{expected} not found; nothing was sent"), "{tool}");
     }
     assert!(site.lines().iter().all(|line| line.starts_with("GET")), "{:?}", site.lines());
 }
@@ -76,25 +78,29 @@ async fn a_missing_item_is_not_written_to() {
 async fn a_forum_that_is_not_made_is_no_success() {
     let makes = |forum: u64| {
         ScriptedSite::early(move |request| match request {
-            it if starts(it, "POST /groups") => Some(ok(json!({"id": 3, "enable_forum": true}))),
-            it if starts(it, "PUT /groups/3/settings") => {
+            received if starts(received, "POST /groups") => {
+                Some(ok(json!({"id": 3, "enable_forum": true})))
+            }
+            received if starts(received, "PUT /groups/3/settings") => {
                 Some(ok(json!({"error": "", "data": []})))
             }
-            it if starts(it, "GET /groups/3") => Some(ok(json!({"id": 3, "forum": forum}))),
+            received if starts(received, "GET /groups/3") => {
+                Some(ok(json!({"id": 3, "forum": forum})))
+            }
             _ => None,
         })
     };
     let group = json!({"name": "Readers", "enable_forum": true});
     let site = makes(0);
-    let told = site.call_err("create_group", group.clone()).await;
-    assert!(told.starts_with("the group was created, but its forum was not"), "{told}");
+    let message = site.call_err("create_group", group.clone()).await;
+    assert!(message.starts_with("the group was created, but its forum was not"), "{message}");
     let site = makes(12);
     assert_eq!(site.call_ok("create_group", group).await["forum"], 12);
     let settings = &site.requests()[1];
     assert_eq!(settings.json(), json!({"nav": "forum", "fields": {"bbp-edit-group-forum": true}}));
     let late = ScriptedSite::late(|_| None);
-    let told = late.call_err("create_group", json!({"name": "x", "enable_forum": true})).await;
-    assert!(told.contains("too late"), "{told}");
+    let message = late.call_err("create_group", json!({"name": "x", "enable_forum": true})).await;
+    assert!(message.contains("too late"), "{message}");
     assert_eq!(late.lines(), Vec::<String>::new());
 }
 
@@ -103,8 +109,8 @@ async fn numbers_that_are_no_ids_never_reach_the_site() {
     let site = ScriptedSite::early(|_| None);
     for number in ["4.0", "1e300", "99999999999999999999"] {
         let arguments = serde_json::from_str(&format!("{{\"id\": {number}}}")).unwrap();
-        let told = site.call_err("get_member", arguments).await;
-        assert!(told.contains("`id`"), "{number}: {told}");
+        let message = site.call_err("get_member", arguments).await;
+        assert!(message.contains("`id`"), "{number}: {message}");
     }
     assert_eq!(site.lines(), Vec::<String>::new());
 }
@@ -128,8 +134,8 @@ async fn arguments_without_effect_are_not_offered() {
         ("list_groups", "orderby"),
         ("list_groups", "order"),
     ] {
-        let told = site.call_err(tool, json!({argument: "asc"})).await;
-        assert!(told.contains(argument), "{tool}: {told}");
+        let message = site.call_err(tool, json!({argument: "asc"})).await;
+        assert!(message.contains(argument), "{tool}: {message}");
     }
     site.call_ok("list_activities", json!({"scope": "just-me"})).await;
     assert!(site.lines()[0].contains("scope=just-me") && site.lines()[0].contains("user_id=1"));
@@ -155,18 +161,18 @@ async fn a_list_for_anonymous_visitors_is_marked() {
 #[tokio::test]
 async fn a_missing_item_is_named_by_its_own_noun() {
     let site = ScriptedSite::early(|request| {
-        let about = |what: &str| {
-            Some(error_response(404, "bp_rest_invalid_id", &format!("Invalid {what} ID.")))
+        let about = |description: &str| {
+            Some(error_response(404, "bp_rest_invalid_id", &format!("Invalid {description} ID.")))
         };
         match request {
-            it if starts(it, "GET /xprofile/9/data/4") => about("field"),
-            it if starts(it, "GET /xprofile/1/data/99") => about("member"),
-            it if starts(it, "GET /xprofile/2/data/4") => {
+            received if starts(received, "GET /xprofile/9/data/4") => about("field"),
+            received if starts(received, "GET /xprofile/1/data/99") => about("member"),
+            received if starts(received, "GET /xprofile/2/data/4") => {
                 Some(error_response(404, "bp_rest_invalid_id", "Ungültig."))
             }
-            it if starts(it, "DELETE /groups/9/members/4") => about("group"),
-            it if starts(it, "DELETE /groups/3/members/99") => about("group member"),
-            it if starts(it, "GET /topics/9") => {
+            received if starts(received, "DELETE /groups/9/members/4") => about("group"),
+            received if starts(received, "DELETE /groups/3/members/99") => about("group member"),
+            received if starts(received, "GET /topics/9") => {
                 Some(error_response(404, "bp_rest_topic_invalid_id", "Invalid topic ID."))
             }
             _ => None,
@@ -200,21 +206,21 @@ async fn a_missing_item_is_named_by_its_own_noun() {
 #[tokio::test]
 async fn an_activity_that_may_not_be_seen_may_not_be_there() {
     let site = ScriptedSite::early(|request| {
-        let said = "Sorry, you cannot view the activities.";
+        let text = "Sorry, you cannot view the activities.";
         starts(request, "GET /activity/9")
-            .then(|| error_response(403, "bp_rest_authorization_required", said))
+            .then(|| error_response(403, "bp_rest_authorization_required", text))
     });
-    let told = site.call_err("get_activity", json!({"id": 9})).await;
-    assert!(told.ends_with("; there may be no activity with ID 9"), "{told}");
+    let message = site.call_err("get_activity", json!({"id": 9})).await;
+    assert!(message.ends_with("; there may be no activity with ID 9"), "{message}");
 }
 
 #[tokio::test]
 async fn a_caller_with_view_permission_sees_a_member() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "GET /members/7?context=edit") => {
+        received if starts(received, "GET /members/7?context=edit") => {
             Some(error_response(403, "rest_forbidden_context", "No."))
         }
-        it if starts(it, "GET /members/7") => Some(ok(json!({"id": 7}))),
+        received if starts(received, "GET /members/7") => Some(ok(json!({"id": 7}))),
         _ => None,
     });
     assert_eq!(site.call_ok("get_member", json!({"id": 7})).await["id"], 7);
@@ -235,10 +241,10 @@ async fn a_half_done_update_says_which_half() {
         }
     });
     let both = json!({"id": 7, "name": "Kim", "member_type": "moon"});
-    let told = site.call_err("update_member", both).await;
+    let message = site.call_err("update_member", both).await;
     let expected =
         "`name` changed as asked, but `member_type` did not: the site has no member type `moon`";
-    assert_eq!(told, expected);
-    let told = site.call_err("update_member", json!({"id": 7, "member_type": "moon"})).await;
-    assert_eq!(told, "the site has no member type `moon`");
+    assert_eq!(message, expected);
+    let message = site.call_err("update_member", json!({"id": 7, "member_type": "moon"})).await;
+    assert_eq!(message, "the site has no member type `moon`");
 }

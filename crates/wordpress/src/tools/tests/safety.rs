@@ -12,26 +12,32 @@ fn starts(request: &ScriptedRequest, line: &str) -> bool {
 async fn the_author_of_an_activity_stays_its_author() {
     // Like the platform: without `user_id`, the updating user becomes the author.
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "GET /activity/51") => Some(ok(json!({"id": 51, "user_id": 4}))),
-        it if starts(it, "PUT /activity/51") => {
-            let author = it.json().get("user_id").cloned().unwrap_or(json!(1));
-            Some(ok(json!({"id": 51, "user_id": author, "content": {"raw": it.json()["content"]}})))
+        received if starts(received, "GET /activity/51") => {
+            Some(ok(json!({"id": 51, "user_id": 4})))
+        }
+        received if starts(received, "PUT /activity/51") => {
+            let author = received.json().get("user_id").cloned().unwrap_or(json!(1));
+            Some(ok(
+                json!({"id": 51, "user_id": author, "content": {"raw": received.json()["content"]}}),
+            ))
         }
         _ => None,
     });
-    let told = site.call_ok("update_activity", json!({"id": 51, "content": "x"})).await;
-    assert_eq!(told["user_id"], 4);
+    let message = site.call_ok("update_activity", json!({"id": 51, "content": "x"})).await;
+    assert_eq!(message["user_id"], 4);
     assert_eq!(site.requests().last().unwrap().json(), json!({"content": "x", "user_id": 4}));
 }
 
 #[tokio::test]
 async fn the_title_of_an_activity_stays_with_it() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "GET /activity/51") => {
+        received if starts(received, "GET /activity/51") => {
             Some(ok(json!({"id": 51, "user_id": 4, "post_title": "News"})))
         }
-        it if starts(it, "PUT /activity/51") => Some(ok(json!({"id": 51, "user_id": 4}))),
-        it if starts(it, "POST /activity") => Some(ok(json!({"id": 52}))),
+        received if starts(received, "PUT /activity/51") => {
+            Some(ok(json!({"id": 51, "user_id": 4})))
+        }
+        received if starts(received, "POST /activity") => Some(ok(json!({"id": 52}))),
         _ => None,
     });
     site.call_ok("update_activity", json!({"id": 51, "content": "x"})).await;
@@ -47,8 +53,8 @@ async fn an_activity_without_an_author_is_not_changed() {
     let site = ScriptedSite::early(|request| {
         starts(request, "GET /activity/51").then(|| ok(json!({"id": 51})))
     });
-    let told = site.call_err("update_activity", json!({"id": 51, "content": "x"})).await;
-    assert!(told.ends_with("nothing was changed"), "{told}");
+    let message = site.call_err("update_activity", json!({"id": 51, "content": "x"})).await;
+    assert!(message.ends_with("nothing was changed"), "{message}");
     assert_eq!(site.lines().len(), 1);
 }
 
@@ -105,34 +111,36 @@ fn field(kind: &'static str) -> ScriptedSite {
 
 #[tokio::test]
 async fn profile_data_is_stored_as_requested() {
-    let chosen = |told: &Value| told["value"]["unserialized"].clone();
+    let chosen = |message: &Value| message["value"]["unserialized"].clone();
     let arguments = |value: Value| json!({"field_id": 9, "user_id": 4, "value": value});
-    let told =
+    let message =
         field("checkbox").call_ok("update_xprofile_data", arguments(json!(["Red", "Blue"]))).await;
-    assert_eq!(chosen(&told), json!(["Red", "Blue"]));
-    let told = field("checkbox").call_ok("update_xprofile_data", arguments(json!("Red"))).await;
-    assert_eq!(chosen(&told), json!(["Red"]));
-    let told =
+    assert_eq!(chosen(&message), json!(["Red", "Blue"]));
+    let message = field("checkbox").call_ok("update_xprofile_data", arguments(json!("Red"))).await;
+    assert_eq!(chosen(&message), json!(["Red"]));
+    let message =
         field("datebox").call_ok("update_xprofile_data", arguments(json!("1990-05-17"))).await;
-    assert_eq!(told["value"]["raw"], "1990-05-17 00:00:00");
-    let told =
+    assert_eq!(message["value"]["raw"], "1990-05-17 00:00:00");
+    let message =
         field("textbox").call_err("update_xprofile_data", arguments(json!(["a", "b"]))).await;
-    assert!(told.contains("takes one value"), "{told}");
+    assert!(message.contains("takes one value"), "{message}");
 }
 
 #[tokio::test]
 async fn profile_data_that_is_not_stored_is_no_success() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "GET /xprofile/fields/9") => Some(ok(json!({"id": 9, "type": "textbox"}))),
-        it if starts(it, "PUT /xprofile") => {
+        received if starts(received, "GET /xprofile/fields/9") => {
+            Some(ok(json!({"id": 9, "type": "textbox"})))
+        }
+        received if starts(received, "PUT /xprofile") => {
             Some(ok(json!({"value": {"raw": "", "unserialized": []}})))
         }
         _ => None,
     });
-    let told = site
+    let message = site
         .call_err("update_xprofile_data", json!({"field_id": 9, "user_id": 4, "value": "Ghent"}))
         .await;
-    assert!(told.contains("not what was sent"), "{told}");
+    assert!(message.contains("not what was sent"), "{message}");
 }
 
 #[tokio::test]
@@ -140,10 +148,10 @@ async fn a_caller_cannot_delete_its_own_account() {
     let site = ScriptedSite::early(|request| {
         request.line.starts_with("DELETE").then(|| ok(json!({"deleted": true})))
     });
-    let told = site.call_err("delete_member", json!({"id": 1})).await;
-    assert!(told.starts_with("this is your own account"), "{told}");
-    let told = site.call_err("delete_member", json!({"id": 7, "reassign": 7})).await;
-    assert!(told.contains("choose another one"), "{told}");
+    let message = site.call_err("delete_member", json!({"id": 1})).await;
+    assert!(message.starts_with("this is your own account"), "{message}");
+    let message = site.call_err("delete_member", json!({"id": 7, "reassign": 7})).await;
+    assert!(message.contains("choose another one"), "{message}");
     assert_eq!(site.lines(), Vec::<String>::new());
     site.call_ok("delete_member", json!({"id": 7})).await;
     assert_eq!(site.lines(), ["DELETE /wp/v2/users/7?force=true&reassign=false"]);
@@ -152,24 +160,30 @@ async fn a_caller_cannot_delete_its_own_account() {
 #[tokio::test]
 async fn marks_and_confirmations_that_the_site_ignores_are_reported() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "PUT /notifications/7") => Some(ok(json!([{"id": 7, "is_new": 1}]))),
-        it if starts(it, "POST /friends") => Some(ok(json!([{"id": 5, "is_confirmed": false}]))),
+        received if starts(received, "PUT /notifications/7") => {
+            Some(ok(json!([{"id": 7, "is_new": 1}])))
+        }
+        received if starts(received, "POST /friends") => {
+            Some(ok(json!([{"id": 5, "is_confirmed": false}])))
+        }
         _ => None,
     });
-    let told = site.call_err("mark_notification_read", json!({"id": 7})).await;
-    assert_eq!(told, "the site responded, but `is_new` is still 1");
+    let message = site.call_err("mark_notification_read", json!({"id": 7})).await;
+    assert_eq!(message, "the site responded, but `is_new` is still 1");
     site.call_ok("mark_notification_read", json!({"id": 7, "is_new": true})).await;
-    let told = site.call("add_friend", json!({"friend_id": 4, "force": true})).await.unwrap();
-    assert!(told[1].contains("ignored `force`"), "{told:?}");
+    let messages = site.call("add_friend", json!({"friend_id": 4, "force": true})).await.unwrap();
+    assert!(messages[1].contains("ignored `force`"), "{messages:?}");
     assert_eq!(site.call("add_friend", json!({"friend_id": 4})).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_rank_that_stays_as_it_was_is_no_success() {
     let site = ScriptedSite::early(|request| match request {
-        it if starts(it, "GET /groups?user_id=4&include=3") => Some(ok(json!([{"id": 3}]))),
-        it if starts(it, "PUT /groups/3/members/4") => {
-            let sent = it.json();
+        received if starts(received, "GET /groups?user_id=4&include=3") => {
+            Some(ok(json!([{"id": 3}])))
+        }
+        received if starts(received, "PUT /groups/3/members/4") => {
+            let sent = received.json();
             // Like the platform: a promotion to moderator keeps the organizer rank.
             let is_admin = sent["action"] != "demote" && sent["role"] != "mod";
             let is_mod = sent["role"] == "mod";
@@ -184,14 +198,14 @@ async fn a_rank_that_stays_as_it_was_is_no_success() {
         }
         change
     };
-    let told = site.call_err("update_group_member", change("promote", None)).await;
-    assert!(told.starts_with("`promote` needs a `role`"), "{told}");
+    let message = site.call_err("update_group_member", change("promote", None)).await;
+    assert!(message.starts_with("`promote` needs a `role`"), "{message}");
     assert_eq!(site.lines(), Vec::<String>::new());
-    let told = site.call_err("update_group_member", change("ban", None)).await;
-    assert_eq!(told, "the site reported success, but the member is not banned");
+    let message = site.call_err("update_group_member", change("ban", None)).await;
+    assert_eq!(message, "the site reported success, but the member is not banned");
     site.call_ok("update_group_member", change("demote", Some("mod"))).await;
-    let asked = site.requests();
-    let sent: Vec<Value> = asked.iter().rev().take(2).map(ScriptedRequest::json).collect();
+    let requests = site.requests();
+    let sent: Vec<Value> = requests.iter().rev().take(2).map(ScriptedRequest::json).collect();
     let expected = [
         json!({"action": "promote", "role": "mod"}),
         json!({"action": "demote", "role": "member"}),

@@ -94,14 +94,14 @@ mod tests {
     fn numbers_that_the_site_would_misread_are_refused() {
         assert_eq!(read(SiteArgumentType::Id, json!(4)), Ok(json!(4)));
         let text = "[4.0, 1e300, 18446744073709551615, 99999999999999999999]";
-        let wrong: Vec<Value> = serde_json::from_str(text).unwrap();
-        for value in &wrong {
+        let invalid: Vec<Value> = serde_json::from_str(text).unwrap();
+        for value in &invalid {
             assert!(read(SiteArgumentType::Id, value.clone()).is_err(), "{value}");
             assert!(read(SiteArgumentType::Page, value.clone()).is_err(), "{value}");
             assert!(read(SiteArgumentType::Ids, json!([value])).is_err(), "{value}");
         }
-        let told = read(SiteArgumentType::Id, wrong[0].clone()).unwrap_err();
-        assert_eq!(told, "`x` must be an integer such as 4, not 4.0");
+        let message = read(SiteArgumentType::Id, invalid[0].clone()).unwrap_err();
+        assert_eq!(message, "`x` must be an integer such as 4, not 4.0");
     }
 
     #[test]
@@ -112,8 +112,8 @@ mod tests {
             Ok(json!(["public"]))
         );
         assert_eq!(read(SiteArgumentType::Texts, json!("a,b")), Ok(json!(["a", "b"])));
-        for wrong in ["2,x", "-1", "0", "1e3", "4.0"] {
-            assert!(read(SiteArgumentType::Ids, json!(wrong)).is_err(), "{wrong}");
+        for invalid in ["2,x", "-1", "0", "1e3", "4.0"] {
+            assert!(read(SiteArgumentType::Ids, json!(invalid)).is_err(), "{invalid}");
         }
         assert!(read(SiteArgumentType::Choices(&["public"]), json!("public,moon")).is_err());
     }

@@ -65,11 +65,11 @@ impl ToolCall<'_> {
 
     /// Checks that an entity exists. A refusal for another reason is left to the call itself.
     async fn check_exists(&self, thing: &EntityKind, id: u64) -> Result<(), ToolError> {
-        let asked =
+        let request =
             SiteRequest::get(format!("{}{id}", thing.route)).with_query("_fields", "id,message_id");
-        let is_missing = match self.try_request(&asked).await {
+        let is_missing = match self.try_request(&request).await {
             // The platform responds to an unknown thread with an empty one.
-            Ok(answered) => answered.body["message_id"] == 0,
+            Ok(response) => response.body["message_id"] == 0,
             Err(SiteError::Refused(refusal)) => {
                 refusal.status == 404 && !refusal.is_missing_route()
             }
@@ -86,14 +86,15 @@ impl ToolCall<'_> {
     /// The same for several members at once. Members that the list omits are checked individually.
     async fn check_members_exist(&self, ids: &[u64]) -> Result<(), ToolError> {
         let list: Vec<String> = ids.iter().map(u64::to_string).collect();
-        let asked = SiteRequest::get("/buddyboss/v1/members").with_query("include", list.join(","));
-        let asked = asked
+        let request =
+            SiteRequest::get("/buddyboss/v1/members").with_query("include", list.join(","));
+        let request = request
             .with_query("type", "alphabetical")
             .with_query("per_page", 100)
             .with_query("_fields", "id");
-        let found: BTreeSet<u64> = match self.try_request(&asked).await {
-            Ok(answered) => {
-                let members = answered.body.as_array().into_iter().flatten();
+        let found: BTreeSet<u64> = match self.try_request(&request).await {
+            Ok(response) => {
+                let members = response.body.as_array().into_iter().flatten();
                 members.filter_map(|member| member["id"].as_u64()).collect()
             }
             Err(_) => BTreeSet::new(),
@@ -120,14 +121,14 @@ impl ToolCall<'_> {
                 NOUNS.iter().find_map(|(name, noun)| (*name == argument.name).then_some(*noun));
             named.push((noun.unwrap_or(self.spec.noun), id));
         }
-        let said = format!("{} {}", refusal.code, refusal.message).to_lowercase();
+        let text = format!("{} {}", refusal.code, refusal.message).to_lowercase();
         // Codes and messages contain the last word of the noun.
         let word =
             |noun: &str| noun.to_lowercase().split(' ').next_back().unwrap_or_default().to_owned();
         match &named[..] {
             [(noun, id)] => Some(not_found(noun, *id)),
             several => {
-                let mut fitting = several.iter().filter(|(noun, _)| said.contains(&word(noun)));
+                let mut fitting = several.iter().filter(|(noun, _)| text.contains(&word(noun)));
                 match (fitting.next(), fitting.next()) {
                     (Some((noun, id)), None) => Some(not_found(noun, *id)),
                     _ => None,

@@ -40,14 +40,14 @@ const MEDIA_TYPES: &[(&str, &str)] = &[
 ];
 
 /// Reads the file argument of a call.
-pub(crate) fn read_file_argument(errand: &ToolCall<'_>) -> Result<FormFile, ToolError> {
-    let name = errand.text("file_name").unwrap_or_default();
-    let data = errand.text("data").unwrap_or_default();
+pub(crate) fn read_file_argument(call: &ToolCall<'_>) -> Result<FormFile, ToolError> {
+    let name = call.text("file_name").unwrap_or_default();
+    let data = call.text("data").unwrap_or_default();
     decode_file(name, data).map_err(ToolError::failed)
 }
 
 fn decode_file(name: &str, data: &str) -> Result<FormFile, String> {
-    let is_plain = |letter: char| !letter.is_control() && !"/\\\"".contains(letter);
+    let is_plain = |character: char| !character.is_control() && !"/\\\"".contains(character);
     let ending =
         name.rsplit_once('.').filter(|(stem, ending)| !stem.is_empty() && !ending.is_empty());
     let Some((_, ending)) =
@@ -59,7 +59,8 @@ fn decode_file(name: &str, data: &str) -> Result<FormFile, String> {
         return Err("`data` is too large: a file has 8 MiB at most".to_owned());
     }
     // Encoders may insert line breaks.
-    let compact: String = data.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
+    let compact: String =
+        data.chars().filter(|character| !character.is_ascii_whitespace()).collect();
     let bytes = STANDARD.decode(compact).map_err(|_| "`data` is not Base64".to_owned())?;
     if bytes.is_empty() {
         return Err("`data` is empty".to_owned());

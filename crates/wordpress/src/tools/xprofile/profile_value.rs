@@ -18,24 +18,22 @@ const DATE: &str = "datebox";
 const NETWORKS: &str = "socialnetworks";
 
 /// Reads the type of the field, sends the value in the format of that type, and verifies the stored value.
-pub(crate) fn update<'a>(
-    errand: &'a ToolCall<'a>,
-) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
+pub(crate) fn update<'a>(call: &'a ToolCall<'a>) -> BoxFuture<'a, Result<SiteResponse, ToolError>> {
     Box::pin(async move {
-        let field = SiteRequest::get(errand.path("/buddyboss/v1/xprofile/fields/{field_id}"));
-        let field = errand.request(&field.with_query("_fields", "id,type")).await?.body;
+        let field = SiteRequest::get(call.path("/buddyboss/v1/xprofile/fields/{field_id}"));
+        let field = call.request(&field.with_query("_fields", "id,type")).await?.body;
         let kind = field["type"].as_str().unwrap_or_default();
-        let wanted = FieldValue::for_field_type(kind, &errand.arguments["value"])
+        let wanted = FieldValue::for_field_type(kind, &call.arguments["value"])
             .map_err(ToolError::failed)?;
-        let mut asked = errand.build_request();
-        if let Some(body) = &mut asked.body {
+        let mut request = call.build_request();
+        if let Some(body) = &mut request.body {
             body["value"] = wanted.to_json();
         }
-        let answered = errand.request(&asked).await?;
-        match wanted.is_stored(&answered.body["value"]) {
-            true => Ok(answered),
+        let response = call.request(&request).await?;
+        match wanted.is_stored(&response.body["value"]) {
+            true => Ok(response),
             false => {
-                let stored = display_value(&answered.body["value"]);
+                let stored = display_value(&response.body["value"]);
                 Err(ToolError::failed(format!(
                     "the site responded, but the field now holds `{stored}`, not what was sent"
                 )))
@@ -99,7 +97,7 @@ impl FieldValue {
             }
             Self::Several(texts) => {
                 let set = |texts: &[String]| {
-                    texts.iter().map(|it| strip_to_words(it)).collect::<BTreeSet<_>>()
+                    texts.iter().map(|output| strip_to_words(output)).collect::<BTreeSet<_>>()
                 };
                 set(texts) == set(&all)
             }
@@ -148,8 +146,8 @@ fn strip_to_words(text: &str) -> String {
 /// A date in the site's format, if the text is a plain date.
 fn to_site_date(kind: &str, text: &str) -> String {
     let parts: Vec<&str> = text.trim().split('-').collect();
-    let is_number = |part: &&str, most: usize| {
-        (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    let is_number = |part: &&str, max: usize| {
+        (1..=max).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
     };
     let is_date = matches!(&parts[..], [year, month, day]
         if year.len() == 4 && is_number(year, 4) && is_number(month, 2) && is_number(day, 2));
@@ -166,7 +164,7 @@ mod tests {
     #[test]
     fn a_value_is_sent_in_the_form_of_its_field() {
         let sent = |kind: &str, value: Value| {
-            FieldValue::for_field_type(kind, &value).map(|it| it.to_json())
+            FieldValue::for_field_type(kind, &value).map(|field_value| field_value.to_json())
         };
         assert_eq!(sent("checkbox", json!(["a", "b"])), Ok(json!("[\"a\",\"b\"]")));
         assert_eq!(sent("checkbox", json!("a")), Ok(json!("[\"a\"]")));
