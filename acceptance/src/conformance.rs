@@ -102,7 +102,7 @@ pub fn judge_client(
     let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let title = format!("{} client {}", suite.name(), revision.unwrap_or_default());
-    let mut verdict = SuiteResult { title, is_content: true, ..SuiteResult::default() };
+    let mut result = SuiteResult { title, is_content: true, ..SuiteResult::default() };
     for name in names {
         let results = folder.path().join(name);
         let mut command = installed.command();
@@ -114,11 +114,13 @@ pub fn judge_client(
         command.arg("--output-dir").arg(&results).current_dir(folder.path());
         let output = process::output(&mut command, Instant::now() + RUN)?;
         let printed = format!("{}{}", output.stdout, output.stderr);
-        verdict.is_content &= output.success;
-        verdict.scenarios.extend(scenarios(&results).map_err(|why| format!("{why}\n{printed}"))?);
-        verdict.printed.push_str(&printed);
+        result.is_content &= output.success;
+        result
+            .scenarios
+            .extend(scenarios(&results).map_err(|reason| format!("{reason}\n{printed}"))?);
+        result.printed.push_str(&printed);
     }
-    Ok(verdict)
+    Ok(result)
 }
 
 /// The client scenarios of a release of the suite.
@@ -238,10 +240,10 @@ impl SuiteResult {
             // One reason often applies to many checks.
             let mut last = "";
             for (scenario, check) in self.of(status) {
-                let why = check.error_message.as_deref().unwrap_or(&check.description);
-                let shown = if why == last { "the same" } else { why };
+                let reason = check.error_message.as_deref().unwrap_or(&check.description);
+                let shown = if reason == last { "the same" } else { reason };
                 let _ = writeln!(table, "  {status:?}: {scenario}: {}: {shown}", check.id);
-                last = why;
+                last = reason;
             }
         }
         table
@@ -278,15 +280,15 @@ mod tests {
             ("tells", vec![check(Status::Info)]),
         ];
         let scenarios = scenarios.into_iter().map(|(name, checks)| (name.to_owned(), checks));
-        let verdict = SuiteResult {
+        let result = SuiteResult {
             title: "t".into(),
             is_content: true,
             scenarios: scenarios.collect(),
             not_scored: ["tells".to_owned()].into(),
             printed: String::new(),
         };
-        assert_eq!(verdict.score(true), (1, 3));
-        assert_eq!(verdict.score(false), (1, 1));
-        assert_eq!(verdict.passed_over(), ["empty", "tells"]);
+        assert_eq!(result.score(true), (1, 3));
+        assert_eq!(result.score(false), (1, 1));
+        assert_eq!(result.passed_over(), ["empty", "tells"]);
     }
 }

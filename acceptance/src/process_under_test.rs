@@ -208,11 +208,11 @@ impl Server {
         let mut process = ChildGuard::start(&mut command);
         let child = process.child();
         let input = child.stdin.take();
-        let (heard, output) = channel();
+        let (sender, output) = channel();
         let stdout = child.stdout.take().expect("its stdout");
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if heard.send(line).is_err() {
+                if sender.send(line).is_err() {
                     return;
                 }
             }
@@ -225,8 +225,8 @@ impl Server {
     #[must_use]
     pub fn greeted(mut self) -> Self {
         self.write(handshake());
-        let welcome = self.answer();
-        assert!(welcome["result"]["protocolVersion"].is_string(), "{welcome}");
+        let initialize_result = self.answer();
+        assert!(initialize_result["result"]["protocolVersion"].is_string(), "{initialize_result}");
         self
     }
 
@@ -259,9 +259,9 @@ impl Server {
     pub fn request(&mut self, method: &str, params: &Value) -> Value {
         self.last_id += 1;
         self.write(request(self.last_id, method, params));
-        let answer = self.answer();
-        assert_eq!(answer["id"], json!(self.last_id), "{answer}");
-        answer
+        let response = self.answer();
+        assert_eq!(response["id"], json!(self.last_id), "{response}");
+        response
     }
 
     /// Calls a tool and takes the next line, which must be its response.
@@ -273,8 +273,8 @@ impl Server {
     /// Sends a ping and takes the next line, which must be its response.
     #[track_caller]
     pub fn ping(&mut self) {
-        let answer = self.request("ping", &json!({}));
-        assert_eq!(answer["result"], json!({}), "{answer}");
+        let response = self.request("ping", &json!({}));
+        assert_eq!(response["result"], json!({}), "{response}");
     }
 
     /// Its current resource usage.
@@ -291,10 +291,10 @@ impl Server {
 
     /// Waits until its stderr contains this text.
     #[track_caller]
-    pub fn until_said(&self, what: &str) {
+    pub fn until_said(&self, description: &str) {
         let log = self.log.as_ref().expect("its stderr");
-        let missing = || format!("stderr never contained {what:?}: {}", log.so_far());
-        eventually(missing, || log.so_far().contains(what));
+        let missing = || format!("stderr never contained {description:?}: {}", log.so_far());
+        eventually(missing, || log.so_far().contains(description));
     }
 
     /// Sends it a signal, by its name.
@@ -378,12 +378,12 @@ impl StderrReader {
 
 /// The text of a result, or of the error.
 #[track_caller]
-pub fn told(answer: &Value) -> Result<String, String> {
-    if let Some(message) = answer["error"]["message"].as_str() {
+pub fn told(response: &Value) -> Result<String, String> {
+    if let Some(message) = response["error"]["message"].as_str() {
         return Err(message.to_owned());
     }
-    let result = &answer["result"];
+    let result = &response["result"];
     let text = result["content"][0]["text"].as_str();
-    let text = text.unwrap_or_else(|| panic!("no text: {answer}")).to_owned();
+    let text = text.unwrap_or_else(|| panic!("no text: {response}")).to_owned();
     if result["isError"] == true { Err(text) } else { Ok(text) }
 }

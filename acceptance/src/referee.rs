@@ -119,8 +119,8 @@ impl Referee {
                 Ok(())
             }
             Direction::ToClient => {
-                let judged = self.judge_line(line.trim_end());
-                judged.map_err(|reason| format!("{reason}\nin the message\n  {line}"))
+                let result = self.judge_line(line.trim_end());
+                result.map_err(|reason| format!("{reason}\nin the message\n  {line}"))
             }
         }
     }
@@ -131,8 +131,8 @@ impl Referee {
                 SentMessage::Answerable(open) => self.note_open(*open),
                 SentMessage::Notification => {}
                 SentMessage::Cancellation { id } => {
-                    if let Some(at) = self.find_open(|open| open.has_id(&id)) {
-                        self.open[at].cancelled = true;
+                    if let Some(offset) = self.find_open(|open| open.has_id(&id)) {
+                        self.open[offset].cancelled = true;
                     }
                 }
                 SentMessage::Answer { id } => self.asked.retain(|asked| *asked != id),
@@ -278,14 +278,14 @@ impl Referee {
         if versions.contains(&Version::Open) {
             revisions.extend(Revision::ALL);
         }
-        let mut complaints = Vec::new();
+        let mut problems = Vec::new();
         for revision in revisions {
             match self.compare_with(revision, kind, message) {
                 Ok(()) => return Ok(()),
-                Err(reason) => complaints.push(format!("{}: {reason}", revision.rules().name)),
+                Err(reason) => problems.push(format!("{}: {reason}", revision.rules().name)),
             }
         }
-        Err(complaints.join("\n"))
+        Err(problems.join("\n"))
     }
 
     fn compare_with(

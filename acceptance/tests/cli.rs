@@ -52,16 +52,16 @@ fn folder() -> TempDir {
 
 /// Asserts that a command succeeded and printed only this.
 #[track_caller]
-fn assert_prints(ran: &FinishedCommand, stdout: &str) {
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    assert_eq!(ran.stdout, stdout);
+fn assert_prints(output: &FinishedCommand, stdout: &str) {
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    assert_eq!(output.stdout, stdout);
 }
 
 /// Asserts that a command failed and printed nothing on stdout.
 #[track_caller]
-fn assert_refused(ran: &FinishedCommand, stderr: &str) {
-    assert_eq!(ran.stderr, stderr);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+fn assert_refused(output: &FinishedCommand, stderr: &str) {
+    assert_eq!(output.stderr, stderr);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
 }
 
 const SHORT_HELP: &str = "\
@@ -169,14 +169,14 @@ For more information, try '--help'.
 #[test]
 fn a_file_and_a_preset_together_are_refused() {
     for verb in [&["serve"][..], &["config", "show"]] {
-        let ran = creole(&[verb, &["creole.toml", "--preset", "bossman"]].concat());
+        let output = creole(&[verb, &["creole.toml", "--preset", "bossman"]].concat());
         let expected = format!(
             "error: the argument '[FILE]' cannot be used with '--preset <NAME>'\n\n\
              Usage: creole {} [FILE | --preset <NAME>]",
             verb.join(" ")
         );
-        assert!(ran.stderr.starts_with(&expected), "{}", ran.stderr);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+        assert!(output.stderr.starts_with(&expected), "{}", output.stderr);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
     }
 }
 
@@ -199,23 +199,27 @@ error: the file `creole.toml` does not exist
 ";
     let folder = folder();
     for verb in [&["serve"][..], &["config", "show"], &["config", "check"]] {
-        let ran = creole_in(folder.path(), &[verb, &["creole.toml"]].concat());
-        assert_refused(&ran, expected);
+        let output = creole_in(folder.path(), &[verb, &["creole.toml"]].concat());
+        assert_refused(&output, expected);
     }
 }
 
 #[test]
 fn a_directory_is_refused() {
     let folder = folder();
-    let ran = creole_in(folder.path(), &["serve", "."]);
-    assert_refused(&ran, "error: `.` is a directory, not a configuration file\n");
+    let output = creole_in(folder.path(), &["serve", "."]);
+    assert_refused(&output, "error: `.` is a directory, not a configuration file\n");
 }
 
 #[test]
 fn an_empty_path_is_refused() {
-    let ran = creole(&["serve", ""]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
-    assert!(ran.stderr.starts_with("error: a value is required for '[FILE]'"), "{}", ran.stderr);
+    let output = creole(&["serve", ""]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    assert!(
+        output.stderr.starts_with("error: a value is required for '[FILE]'"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
@@ -280,7 +284,7 @@ error: unknown value `jsno`
 
 #[test]
 fn an_unknown_pack_is_shown_with_the_known_ones() {
-    let ran = check("[server]\npacks = [\"echo\", \"task\"]\n");
+    let output = check("[server]\npacks = [\"echo\", \"task\"]\n");
     let expected = "\
 error: unknown pack `task`
  --> creole.toml:2:18
@@ -288,8 +292,8 @@ error: unknown pack `task`
 2 | packs = [\"echo\", \"task\"]
   |                  ^^^^^^
   = help: did you mean `tasks`?";
-    assert!(ran.stderr.starts_with(expected), "{}", ran.stderr);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
+    assert!(output.stderr.starts_with(expected), "{}", output.stderr);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
 }
 
 #[test]
@@ -385,22 +389,22 @@ creole.toml is valid.
 
 #[test]
 fn schema_prints_a_json_schema_with_every_table() {
-    let ran = creole(&["config", "schema"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    let schema: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let output = creole(&["config", "schema"]);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    let schema: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert_eq!(schema["properties"]["server"]["$ref"], "#/$defs/ServerTable");
     for table in ["ServerTable", "DialectTable", "ErrorTable", "LimitsTable", "LogTable"] {
         assert_eq!(schema["$defs"][table]["additionalProperties"], false, "{table}");
     }
-    assert!(ran.stdout.contains("\"tasks\""), "the packs are listed");
+    assert!(output.stdout.contains("\"tasks\""), "the packs are listed");
 }
 
 #[test]
 fn serve_answers_on_stdout_and_logs_one_line_per_event_on_stderr() {
     let (stdout, stderr) = served(TALKATIVE, &["--log", "json"], &[PING_WITH_LINE_BREAK]);
-    let answer: Value = serde_json::from_str(&stdout).expect("one line of JSON");
-    assert_eq!(answer["id"], "a\nb");
+    let response: Value = serde_json::from_str(&stdout).expect("one line of JSON");
+    assert_eq!(response["id"], "a\nb");
     assert!(!stderr.is_empty());
     for line in stderr.lines() {
         let event: Value = serde_json::from_str(line).expect(line);

@@ -83,21 +83,21 @@ fn everything(era: &str) -> String {
 const ERAS: [&str; 2] = ["handshake = false", "stateless = false"];
 
 #[track_caller]
-fn assert_ran(ran: &Ran, code: i32, stdout: &str, stderr: &str) {
-    assert_eq!(ran.stderr, stderr);
-    assert_eq!((ran.code, ran.text()), (Some(code), stdout));
+fn assert_ran(output: &Ran, code: i32, stdout: &str, stderr: &str) {
+    assert_eq!(output.stderr, stderr);
+    assert_eq!((output.code, output.text()), (Some(code), stdout));
 }
 
 #[test]
 fn a_list_is_the_same_over_every_transport() {
-    let place = Place::new();
-    let preset = place.run(&["list", "tools", "--json", "--preset", "everything"]).json();
+    let sandbox = Place::new();
+    let preset = sandbox.run(&["list", "tools", "--json", "--preset", "everything"]).json();
     assert!(preset["tools"].as_array().is_some_and(|tools| tools.len() > 40));
     let listening =
         ListeningServer::start(&["--preset", "everything"]).expect("the server listens");
-    assert_eq!(place.run(&["list", &listening.url(), "tools", "--json"]).json(), preset);
+    assert_eq!(sandbox.run(&["list", &listening.url(), "tools", "--json"]).json(), preset);
     for era in ERAS {
-        let program = place.run_on_program(&["list", "tools", "--json"], &everything(era)).json();
+        let program = sandbox.run_on_program(&["list", "tools", "--json"], &everything(era)).json();
         assert_eq!(
             program["tools"].as_array().map(Vec::len),
             preset["tools"].as_array().map(Vec::len)
@@ -116,56 +116,60 @@ tools (3)
   calculate  …
              expression string
 ";
-    let ran = Place::new().run(&["list", "--preset", "bb-mcp-server"]);
+    let output = Place::new().run(&["list", "--preset", "bb-mcp-server"]);
     let (before, after) = expected.split_once('…').expect("an ellipsis");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    assert!(ran.text().starts_with(before) && ran.text().ends_with(after), "{}", ran.text());
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    assert!(
+        output.text().starts_with(before) && output.text().ends_with(after),
+        "{}",
+        output.text()
+    );
 }
 
 #[test]
 fn call_prints_only_the_result_on_stdout() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let hello = ["call", "--preset", "default", "hello", "--arg", "name=World"];
-    assert_ran(&place.run(&hello), 0, "Hello, World!\n", "");
-    let whole = place.run(&[&hello[..], &["--json"]].concat()).json();
+    assert_ran(&sandbox.run(&hello), 0, "Hello, World!\n", "");
+    let whole = sandbox.run(&[&hello[..], &["--json"]].concat()).json();
     assert_eq!(whole["content"][0]["text"], "Hello, World!");
     let object = ["call", "--preset", "default", "hello", "--args"];
-    let given = place.run(&[&object[..], &[r#"{"name":"X"}"#]].concat());
+    let given = sandbox.run(&[&object[..], &[r#"{"name":"X"}"#]].concat());
     assert_ran(&given, 0, "Hello, X!\n", "");
-    let piped = place.run_with(&[&object[..], &["-"]].concat(), r#"{"name":"Y"}"#);
+    let piped = sandbox.run_with(&[&object[..], &["-"]].concat(), r#"{"name":"Y"}"#);
     assert_ran(&piped, 0, "Hello, Y!\n", "");
 }
 
 #[test]
 fn a_call_works_over_http_and_in_either_era_of_a_program() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let listening =
         ListeningServer::start(&["--preset", "everything"]).expect("the server listens");
-    let ran = place.run(&["call", &listening.url(), "test_simple_text"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let output = sandbox.run(&["call", &listening.url(), "test_simple_text"]);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
     for era in ERAS {
-        let other = place.run_on_program(&["call", "test_simple_text"], &everything(era));
-        assert_eq!(other, ran, "{era}");
+        let other = sandbox.run_on_program(&["call", "test_simple_text"], &everything(era));
+        assert_eq!(other, output, "{era}");
     }
     let header = ["call", &listening.url(), "test_custom_header", "--arg", "value=v"];
-    assert_eq!(place.run(&header).code, Some(0), "the argument is mirrored in a header");
+    assert_eq!(sandbox.run(&header).code, Some(0), "the argument is mirrored in a header");
 }
 
 #[test]
 fn a_tool_that_fails_is_a_failure_with_a_reason() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let call = ["call", "--preset", "everything", "test_error_handling"];
     let reason = "error: the tool `test_error_handling` failed: This tool intentionally returns an \
                   error for testing\n";
-    assert_ran(&place.run(&call), 1, "", reason);
-    let whole = place.run(&[&call[..], &["--json"]].concat());
+    assert_ran(&sandbox.run(&call), 1, "", reason);
+    let whole = sandbox.run(&[&call[..], &["--json"]].concat());
     let read: Value = serde_json::from_str(whole.text()).expect("JSON on stdout all the same");
     assert_eq!((whole.code, &read["isError"]), (Some(1), &Value::Bool(true)));
 }
 
 #[test]
 fn an_invalid_command_line_is_reported_with_a_correct_one() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let cases: [(&[&str], i32, &str); 13] = [
         (
             &["call", "--preset", "default", "helo"],
@@ -236,20 +240,20 @@ fn an_invalid_command_line_is_reported_with_a_correct_one() {
         ),
     ];
     for (words, code, stderr) in cases {
-        assert_ran(&place.run(words), code, "", stderr);
+        assert_ran(&sandbox.run(words), code, "", stderr);
     }
 }
 
 #[test]
 fn a_server_that_is_not_there_is_a_failure() {
-    let ran = Place::new().run(&["list", "http://127.0.0.1:1/mcp"]);
-    assert_ran(&ran, 1, "", "error: `127.0.0.1:1` refuses connections\n");
+    let output = Place::new().run(&["list", "http://127.0.0.1:1/mcp"]);
+    assert_ran(&output, 1, "", "error: `127.0.0.1:1` refuses connections\n");
 }
 
 #[test]
 fn a_resource_is_read_as_it_is() {
-    let place = Place::new();
-    let read = |uri: &str| place.run(&["read", "--preset", "everything", uri]);
+    let sandbox = Place::new();
+    let read = |uri: &str| sandbox.run(&["read", "--preset", "everything", uri]);
     let text = read("test://static-text");
     assert_eq!((text.code, text.stderr.as_str()), (Some(0), ""));
     assert!(!text.stdout.is_empty());
@@ -262,56 +266,65 @@ fn a_resource_is_read_as_it_is() {
 
 #[test]
 fn a_prompt_shows_the_role_of_each_message() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let words = ["prompt", "--preset", "default", "plan_task", "--arg", "goal=Ship it"];
-    let ran = place.run(&words);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    assert!(ran.text().starts_with("user:\n") && ran.text().contains("Ship it"), "{}", ran.text());
-    let whole = place.run(&[&words[..], &["--json"]].concat()).json();
+    let output = sandbox.run(&words);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    assert!(
+        output.text().starts_with("user:\n") && output.text().contains("Ship it"),
+        "{}",
+        output.text()
+    );
+    let whole = sandbox.run(&[&words[..], &["--json"]].concat()).json();
     assert_eq!(whole["messages"][0]["role"], "user");
 }
 
 #[test]
 fn log_messages_go_to_stderr_and_progress_to_terminals_only() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let logs = "server: info: Tool execution started\nserver: info: Tool processing data\n\
                 server: info: Tool execution completed\n";
     let done = "Tool with logging executed successfully\n";
     for era in ERAS {
         let call = ["call", "test_tool_with_logging"];
-        assert_ran(&place.run_on_program(&call, &everything(era)), 0, done, logs);
+        assert_ran(&sandbox.run_on_program(&call, &everything(era)), 0, done, logs);
         let quiet = [&call[..], &["--level", "error"]].concat();
-        assert_ran(&place.run_on_program(&quiet, &everything(era)), 0, done, "");
-        let progress = place.run_on_program(&["call", "test_tool_with_progress"], &everything(era));
+        assert_ran(&sandbox.run_on_program(&quiet, &everything(era)), 0, done, "");
+        let progress =
+            sandbox.run_on_program(&["call", "test_tool_with_progress"], &everything(era));
         assert_eq!((progress.code, progress.stderr.as_str()), (Some(0), ""));
     }
 }
 
 #[test]
 fn input_requests_are_declined_without_a_terminal() {
-    let place = Place::new();
+    let sandbox = Place::new();
     for era in ERAS {
         let call = ["call", "test_elicitation", "--arg", "message=Who are you?"];
-        let ran = place.run_on_program(&call, &everything(era));
-        let told = "creole: the server requests input: Who are you?\n\
+        let output = sandbox.run_on_program(&call, &everything(era));
+        let message = "creole: the server requests input: Who are you?\n\
                     creole: declined, because there is no terminal\n";
-        assert_ran(&ran, 0, "User response: action=decline, content={}\n", told);
+        assert_ran(&output, 0, "User response: action=decline, content={}\n", message);
         let sampling = ["call", "test_sampling", "--arg", "prompt=x"];
-        let ran = place.run_on_program(&sampling, &everything(era));
-        assert_eq!((ran.code, ran.text()), (Some(1), ""), "{era}");
-        assert!(ran.stderr.contains("sampling"), "{}", ran.stderr);
+        let output = sandbox.run_on_program(&sampling, &everything(era));
+        assert_eq!((output.code, output.text()), (Some(1), ""), "{era}");
+        assert!(output.stderr.contains("sampling"), "{}", output.stderr);
     }
 }
 
 #[test]
 fn the_current_directory_is_offered_only_with_the_option() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let call = ["call", "--preset", "everything", "test_input_required_result_list_roots"];
-    assert_eq!(place.run(&call).code, Some(1));
-    let told = place.run(&[&call[..], &["--root"]].concat());
-    let folder = place.path().file_name().expect("a name").to_string_lossy().into_owned();
-    assert_eq!(told.code, Some(0), "{}", told.stderr);
-    assert!(told.text().contains("file:///") && told.text().contains(&folder), "{}", told.text());
+    assert_eq!(sandbox.run(&call).code, Some(1));
+    let output = sandbox.run(&[&call[..], &["--root"]].concat());
+    let folder = sandbox.path().file_name().expect("a name").to_string_lossy().into_owned();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(
+        output.text().contains("file:///") && output.text().contains(&folder),
+        "{}",
+        output.text()
+    );
 }
 
 /// Both ends of a terminal: the user's and the process's.
@@ -325,10 +338,10 @@ fn terminal() -> (File, File) {
 }
 
 /// Runs a command at a terminal with this typed input. Returns its exit code, its stdout and the text on the terminal.
-fn at_terminal(place: &Place, words: &[&str], typed: &str) -> (Option<i32>, String, String) {
+fn at_terminal(sandbox: &Place, words: &[&str], typed: &str) -> (Option<i32>, String, String) {
     let (mut person, process) = terminal();
     person.write_all(typed.as_bytes()).expect("the terminal takes it");
-    let mut child = place
+    let mut child = sandbox
         .command(words)
         .stdin(process.try_clone().expect("a handle"))
         .stderr(process)
@@ -349,20 +362,20 @@ fn at_terminal(place: &Place, words: &[&str], typed: &str) -> (Option<i32>, Stri
 
 #[test]
 fn questions_are_asked_at_the_terminal() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let call = ["call", "--preset", "everything", "test_elicitation_sep1034_defaults"];
     // Every field has a default.
-    let (code, stdout, shown) = at_terminal(&place, &call, "\n\n\n\n\n\n\n\n");
+    let (code, stdout, shown) = at_terminal(&sandbox, &call, "\n\n\n\n\n\n\n\n");
     assert_eq!(code, Some(0), "{shown}");
     assert!(stdout.contains("action=accept"), "{stdout}\n{shown}");
     assert!(
         shown.contains("The server requests input: ") && shown.contains("Enter for"),
         "{shown}"
     );
-    let (code, stdout, _) = at_terminal(&place, &call, "!no\n");
+    let (code, stdout, _) = at_terminal(&sandbox, &call, "!no\n");
     assert_eq!((code, stdout.contains("action=decline")), (Some(0), true), "{stdout}");
     let url = ["call", "--preset", "everything", "test_elicitation_url"];
-    let (_, stdout, shown) = at_terminal(&place, &url, "\n");
+    let (_, stdout, shown) = at_terminal(&sandbox, &url, "\n");
     assert!(stdout.contains("action=accept") && shown.contains("http"), "{stdout}\n{shown}");
 }
 
@@ -380,10 +393,10 @@ fn progress_is_shown_at_a_terminal() {
 
 #[test]
 fn check_says_how_a_server_speaks_and_what_each_client_gets() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let listening =
         ListeningServer::start(&["--preset", "everything"]).expect("the server listens");
-    let report = place.run(&["check", &listening.url(), "--json"]).json();
+    let report = sandbox.run(&["check", &listening.url(), "--json"]).json();
     assert_eq!(report["era"], "stateless");
     assert_eq!(report["transport"], "Streamable HTTP");
     assert_eq!(report["versions"].as_array().map(Vec::len), Some(5));
@@ -391,26 +404,27 @@ fn check_says_how_a_server_speaks_and_what_each_client_gets() {
     assert_eq!(report["clients"]["tasks"]["2025-11-25"]["support"], "translated");
     assert_eq!(report["clients"]["roots"]["2024-11-05"]["support"], "translated");
     assert_eq!((&report["dialect"], &report["dialectIsCertain"]), (&"spec".into(), &false.into()));
-    let old = place.run_on_program(&["check", "--json"], &everything(ERAS[1])).json();
+    let old = sandbox.run_on_program(&["check", "--json"], &everything(ERAS[1])).json();
     assert_eq!((&old["era"], &old["transport"]), (&"handshake".into(), &"stdio".into()));
     assert_eq!(old["revision"], "2025-11-25");
     assert_eq!(old["clients"]["elicitation"]["2026-07-28"]["support"], "translated");
-    let told = place.run(&["check", &listening.url()]);
-    assert!(told.text().contains("dialect    spec, according to its handshake\n"));
-    let text = place.run(&["check", "--preset", "default"]);
+    let output = sandbox.run(&["check", &listening.url()]);
+    assert!(output.text().contains("dialect    spec, according to its handshake\n"));
+    let text = sandbox.run(&["check", "--preset", "default"]);
     assert!(text.text().contains("dialect    spec\n"), "{}", text.text());
     assert!(text.text().contains("No findings in names and schemas."), "{}", text.text());
 }
 
 #[test]
 fn check_knows_a_dialect_and_counts_noise() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let program = binary().expect("the binary under test").display().to_string();
     let script = format!("echo welcome; exec {program} serve --preset bb-mcp-server");
-    let ran = place.run(&["check", "--json", "--", "sh", "-c", &script]);
-    let told = "creole: `sh` deviates from the specification; using the dialect `bb-mcp-server`\n";
-    assert_eq!(ran.stderr, told);
-    let report = ran.json();
+    let output = sandbox.run(&["check", "--json", "--", "sh", "-c", &script]);
+    let message =
+        "creole: `sh` deviates from the specification; using the dialect `bb-mcp-server`\n";
+    assert_eq!(output.stderr, message);
+    let report = output.json();
     assert_eq!((&report["dialect"], &report["violations"]), (&"bb-mcp-server".into(), &1.into()));
 }
 
@@ -433,7 +447,7 @@ done
 
 #[test]
 fn check_finds_what_is_wrong_with_names_and_schemas() {
-    let ran = Place::new().run(&["check", "--", "sh", "-c", CARELESS]);
+    let output = Place::new().run(&["check", "--", "sh", "-c", CARELESS]);
     let expected = "\
 findings (6)
   tool `get.it` has `.` in its name; some clients accept only A-Z a-z 0-9 _ -
@@ -442,9 +456,9 @@ findings (6)
   tool `get_it` has `\"required\": true` in its schema, which is JSON Schema draft 3; write a list of names beside `properties`
   tool `far` has a reference to `https://example.com/a.json` in its `inputSchema`, which clients must not fetch
   tool `head` has an `x-mcp-header` that clients must refuse: `x-mcp-header`: `A` ";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    assert!(ran.text().contains(expected), "{}", ran.text());
-    assert!(ran.text().contains("revision   2025-06-18 (handshake)\n"), "{}", ran.text());
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+    assert!(output.text().contains(expected), "{}", output.text());
+    assert!(output.text().contains("revision   2025-06-18 (handshake)\n"), "{}", output.text());
 }
 
 const DESKTOP: &str = r#"{
@@ -457,19 +471,19 @@ const DESKTOP: &str = r#"{
 
 #[test]
 fn an_imported_configuration_is_valid_and_has_no_secrets() {
-    let place = Place::new();
-    fs::write(place.path().join("desktop.json"), DESKTOP).expect("the folder can be written");
+    let sandbox = Place::new();
+    fs::write(sandbox.path().join("desktop.json"), DESKTOP).expect("the folder can be written");
     let import = ["import", "desktop.json", "--output", "creole.toml"];
-    let told = "\
+    let message = "\
 creole: `my remote` was renamed to `my-remote`
 creole: secrets were not copied; set these variables in the environment of creole: API_TOKEN
 creole: creole also needs these environment variables: HOME, REMOTE
 creole: wrote creole.toml; `creole config check creole.toml` checks it
 ";
-    assert_ran(&place.run(&import), 0, "", told);
-    let text = fs::read_to_string(place.path().join("creole.toml")).expect("the file is there");
+    assert_ran(&sandbox.run(&import), 0, "", message);
+    let text = fs::read_to_string(sandbox.path().join("creole.toml")).expect("the file is there");
     assert!(!text.contains("hunter2"), "{text}");
-    let output = place
+    let output = sandbox
         .command(&["config", "check", "creole.toml"])
         .env("API_TOKEN", "x")
         .env("REMOTE", "y")
@@ -477,10 +491,10 @@ creole: wrote creole.toml; `creole config check creole.toml` checks it
         .output()
         .expect("the binary runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let again = place.run(&import);
+    let again = sandbox.run(&import);
     let refused = "error: `creole.toml` already exists and is not overwritten; choose another \
         file, or move it away\n";
     assert_ran(&again, 2, "", refused);
-    let shown = place.run(&["import", "desktop.json"]);
+    let shown = sandbox.run(&["import", "desktop.json"]);
     assert_eq!((shown.code, shown.text()), (Some(0), text.as_str()));
 }

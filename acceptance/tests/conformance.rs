@@ -23,31 +23,31 @@ const POLLING: &str = "server-sse-polling";
 
 #[test]
 fn the_requirements_of_revision_2025_11_25_are_met() {
-    let Some(verdict) = judged(Suite::Newest, &["--requirements", "2025-11-25"]) else { return };
-    scores(&verdict, (30, 30), (3, 3));
-    assert_eq!(verdict.count(POLLING, Status::Success), 3, "{}", verdict.table());
+    let Some(result) = judged(Suite::Newest, &["--requirements", "2025-11-25"]) else { return };
+    scores(&result, (30, 30), (3, 3));
+    assert_eq!(result.count(POLLING, Status::Success), 3, "{}", result.table());
 }
 
 #[test]
 fn the_requirements_of_revision_2026_07_28_are_met() {
-    let Some(verdict) = judged(Suite::Newest, &["--requirements", "2026-07-28"]) else { return };
-    scores(&verdict, (37, 37), (13, 13));
+    let Some(result) = judged(Suite::Newest, &["--requirements", "2026-07-28"]) else { return };
+    scores(&result, (37, 37), (13, 13));
 }
 
 #[test]
 fn the_scenarios_of_the_skills_extension_pass() {
     for scenario in ["enumeration", "directory", "manifest"] {
         let scenario = format!("sep-2640-skills-{scenario}");
-        let Some(verdict) = judged(Suite::Newest, &["--scenario", &scenario]) else { return };
-        scores(&verdict, (1, 1), (0, 0));
+        let Some(result) = judged(Suite::Newest, &["--scenario", &scenario]) else { return };
+        scores(&result, (1, 1), (0, 0));
     }
 }
 
 #[test]
 fn every_scenario_of_the_latest_suite_on_npm_passes() {
-    let Some(verdict) = judged(Suite::Latest, &["--suite", "all"]) else { return };
-    scores(&verdict, (32, 32), (0, 0));
-    assert_eq!(verdict.count(POLLING, Status::Success), 3, "{}", verdict.table());
+    let Some(result) = judged(Suite::Latest, &["--suite", "all"]) else { return };
+    scores(&result, (32, 32), (0, 0));
+    assert_eq!(result.count(POLLING, Status::Success), 3, "{}", result.table());
 }
 
 /// Shows that the suite can fail. Otherwise the scores above would prove nothing.
@@ -58,11 +58,11 @@ fn a_server_without_the_tools_of_the_suite_fails() {
     }
     let server = ListeningServer::start(&["--preset", "default"]).unwrap();
     for scenario in ["tools-call-image", "input-required-result-multi-round"] {
-        let verdict = judge(Suite::Newest, &server.url(), &["--scenario", scenario]).unwrap();
-        println!("{}", verdict.table());
-        assert!(!verdict.is_content, "{}", verdict.printed);
-        assert!(!verdict.holds(scenario), "{}", verdict.printed);
-        assert_eq!(verdict.score(true), (0, 1), "{}", verdict.printed);
+        let result = judge(Suite::Newest, &server.url(), &["--scenario", scenario]).unwrap();
+        println!("{}", result.table());
+        assert!(!result.is_content, "{}", result.printed);
+        assert!(!result.holds(scenario), "{}", result.printed);
+        assert_eq!(result.score(true), (0, 1), "{}", result.printed);
     }
 }
 
@@ -72,27 +72,27 @@ fn judged(suite: Suite, words: &[&str]) -> Option<SuiteResult> {
         return None;
     }
     let mut server = ListeningServer::start(&["--preset", "everything"]).unwrap();
-    let verdict = judge(suite, &server.url(), words);
-    let verdict = verdict.unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
-    println!("{}", verdict.table());
+    let result = judge(suite, &server.url(), words);
+    let result = result.unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
+    println!("{}", result.table());
     // The clients of the suite have disconnected, so the server must stop at the signal.
     server.stop().unwrap();
-    Some(verdict)
+    Some(result)
 }
 
 /// Asserts that every scenario passed, that none was skipped, and that the suite's exit code agrees.
 #[track_caller]
-fn scores(verdict: &SuiteResult, scored: (usize, usize), not_scored: (usize, usize)) {
-    let table = verdict.table();
-    assert_eq!(verdict.of(Status::Failure).count(), 0, "{table}");
-    assert_eq!(verdict.score(true), scored, "{table}");
-    assert_eq!(verdict.score(false), not_scored, "{table}");
-    let passed_over = verdict.passed_over();
+fn scores(result: &SuiteResult, scored: (usize, usize), not_scored: (usize, usize)) {
+    let table = result.table();
+    assert_eq!(result.of(Status::Failure).count(), 0, "{table}");
+    assert_eq!(result.score(true), scored, "{table}");
+    assert_eq!(result.score(false), not_scored, "{table}");
+    let passed_over = result.passed_over();
     let silent = passed_over.iter().filter(|name| **name != SKIPPED_BY_THE_SUITE);
     assert_eq!(silent.count(), 0, "skipped scenarios: {passed_over:?}\n{table}");
-    let skipped = verdict.of(Status::Skipped).filter(|(name, _)| *name != SKIPPED_BY_THE_SUITE);
+    let skipped = result.of(Status::Skipped).filter(|(name, _)| *name != SKIPPED_BY_THE_SUITE);
     assert_eq!(skipped.count(), 0, "{table}");
-    assert!(verdict.is_content, "{}", verdict.printed);
+    assert!(result.is_content, "{}", result.printed);
 }
 
 /// Whether the suite is installed. If not, this is reported on stderr, and with `CI=true` the test fails.

@@ -92,9 +92,8 @@ fn no_scenario_is_left_out_but_those_about_oauth() {
 #[test]
 fn a_client_that_does_nothing_fails() {
     if is_here(Suite::Newest) {
-        let verdict =
-            judge_client(Suite::Newest, Path::new("true"), &["tools_call"], None).unwrap();
-        assert!(!verdict.is_content && !verdict.holds("tools_call"), "{}", verdict.printed);
+        let result = judge_client(Suite::Newest, Path::new("true"), &["tools_call"], None).unwrap();
+        assert!(!result.is_content && !result.holds("tools_call"), "{}", result.printed);
     }
 }
 
@@ -105,18 +104,18 @@ fn judged(suite: Suite, names: &[&str], revision: Option<&str>) {
     if !is_here(suite) {
         return;
     }
-    let verdict = judge_client(suite, Path::new(CLIENT), names, revision).unwrap();
-    let table = verdict.table();
+    let result = judge_client(suite, Path::new(CLIENT), names, revision).unwrap();
+    let table = result.table();
     println!("{table}");
-    assert_eq!(verdict.score(true), (names.len(), names.len()), "{table}\n{}", verdict.printed);
-    assert_eq!(bad(&verdict), 0, "{table}\n{}", verdict.printed);
-    assert_eq!(verdict.passed_over(), [""; 0], "{table}");
-    assert!(verdict.is_content, "{}", verdict.printed);
+    assert_eq!(result.score(true), (names.len(), names.len()), "{table}\n{}", result.printed);
+    assert_eq!(bad(&result), 0, "{table}\n{}", result.printed);
+    assert_eq!(result.passed_over(), [""; 0], "{table}");
+    assert!(result.is_content, "{}", result.printed);
 }
 
 /// The number of checks that do not hold, including those of a SHOULD.
-fn bad(verdict: &SuiteResult) -> usize {
-    verdict.of(Status::Failure).count() + verdict.of(Status::Warning).count()
+fn bad(result: &SuiteResult) -> usize {
+    result.of(Status::Failure).count() + result.of(Status::Warning).count()
 }
 
 /// Whether the suite is installed. If not, this is reported on stderr, and with `CI=true` the test fails.

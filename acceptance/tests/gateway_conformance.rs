@@ -30,103 +30,103 @@ const NEEDS_TASKS: [&str; 2] = ["tasks-mrtr-composition", "tasks-required-task-e
 
 #[test]
 fn clients_and_servers_of_the_newest_revision_meet_over_a_pipe() {
-    let behind = GatewaySetup::child(ServerEra::Modern).unwrap();
-    says_the_same(&behind, ServerEra::Modern);
-    let Some(verdict) = judged(&behind, MODERN) else { return };
-    holds(&verdict, 37, 13);
+    let setup = GatewaySetup::child(ServerEra::Modern).unwrap();
+    says_the_same(&setup, ServerEra::Modern);
+    let Some(result) = judged(&setup, MODERN) else { return };
+    holds(&result, 37, 13);
 }
 
 #[test]
 fn clients_of_the_newest_revision_meet_servers_of_the_oldest_era_over_a_pipe() {
-    let behind = GatewaySetup::child(ServerEra::Legacy).unwrap();
-    says_the_same(&behind, ServerEra::Legacy);
-    let Some(verdict) = judged(&behind, MODERN) else { return };
-    holds_but_for_what_is_new(&verdict);
+    let setup = GatewaySetup::child(ServerEra::Legacy).unwrap();
+    says_the_same(&setup, ServerEra::Legacy);
+    let Some(result) = judged(&setup, MODERN) else { return };
+    holds_but_for_what_is_new(&result);
 }
 
 #[test]
 fn clients_with_a_handshake_meet_servers_of_the_newest_revision_over_a_pipe() {
-    let behind = GatewaySetup::child(ServerEra::Modern).unwrap();
-    let Some(verdict) = judged(&behind, LEGACY) else { return };
-    holds(&verdict, 30, 3);
+    let setup = GatewaySetup::child(ServerEra::Modern).unwrap();
+    let Some(result) = judged(&setup, LEGACY) else { return };
+    holds(&result, 30, 3);
 }
 
 #[test]
 fn clients_and_servers_with_a_handshake_meet_over_a_pipe() {
-    let behind = GatewaySetup::child(ServerEra::Legacy).unwrap();
-    let Some(verdict) = judged(&behind, LEGACY) else { return };
-    holds(&verdict, 30, 3);
+    let setup = GatewaySetup::child(ServerEra::Legacy).unwrap();
+    let Some(result) = judged(&setup, LEGACY) else { return };
+    holds(&result, 30, 3);
 }
 
 #[test]
 fn clients_of_both_eras_meet_servers_of_the_newest_revision_over_http() {
-    let behind = GatewaySetup::listening(ServerEra::Modern).unwrap();
-    says_the_same(&behind, ServerEra::Modern);
-    let Some(verdict) = judged(&behind, MODERN) else { return };
-    holds(&verdict, 37, 13);
-    holds(&judged(&behind, LEGACY).unwrap(), 30, 3);
+    let setup = GatewaySetup::listening(ServerEra::Modern).unwrap();
+    says_the_same(&setup, ServerEra::Modern);
+    let Some(result) = judged(&setup, MODERN) else { return };
+    holds(&result, 37, 13);
+    holds(&judged(&setup, LEGACY).unwrap(), 30, 3);
 }
 
 #[test]
 fn clients_of_both_eras_meet_servers_with_a_handshake_over_http() {
-    let behind = GatewaySetup::listening(ServerEra::Legacy).unwrap();
-    says_the_same(&behind, ServerEra::Legacy);
-    let Some(verdict) = judged(&behind, MODERN) else { return };
-    holds_but_for_what_is_new(&verdict);
-    holds(&judged(&behind, LEGACY).unwrap(), 30, 3);
+    let setup = GatewaySetup::listening(ServerEra::Legacy).unwrap();
+    says_the_same(&setup, ServerEra::Legacy);
+    let Some(result) = judged(&setup, MODERN) else { return };
+    holds_but_for_what_is_new(&result);
+    holds(&judged(&setup, LEGACY).unwrap(), 30, 3);
 }
 
 /// Runs the suite against the gateway, and prints the score.
-fn judged(behind: &GatewaySetup, revision: &str) -> Option<SuiteResult> {
+fn judged(setup: &GatewaySetup, revision: &str) -> Option<SuiteResult> {
     if !is_here() {
         return None;
     }
-    let verdict = judge(Suite::Newest, &behind.gateway.url(), &["--requirements", revision]);
-    let verdict = verdict.unwrap_or_else(|error| panic!("{error}\n{}", behind.gateway.log()));
-    println!("{}", verdict.table());
-    Some(verdict)
+    let result = judge(Suite::Newest, &setup.gateway.url(), &["--requirements", revision]);
+    let result = result.unwrap_or_else(|error| panic!("{error}\n{}", setup.gateway.log()));
+    println!("{}", result.table());
+    Some(result)
 }
 
 /// Asserts that all scenarios hold, scored or not.
 #[track_caller]
-fn holds(verdict: &SuiteResult, scenarios: usize, not_scored: usize) {
-    assert_eq!(failing(verdict), Vec::<&str>::new(), "{}", verdict.table());
-    assert_eq!(verdict.score(true), (scenarios, scenarios), "{}", verdict.table());
-    assert_eq!(verdict.score(false), (not_scored, not_scored), "{}", verdict.table());
+fn holds(result: &SuiteResult, scenarios: usize, not_scored: usize) {
+    assert_eq!(failing(result), Vec::<&str>::new(), "{}", result.table());
+    assert_eq!(result.score(true), (scenarios, scenarios), "{}", result.table());
+    assert_eq!(result.score(false), (not_scored, not_scored), "{}", result.table());
 }
 
 /// Asserts that all scenarios of the newest revision hold, except those that a server of the handshake era cannot
 /// fulfil: it cannot choose keys.
 #[track_caller]
-fn holds_but_for_what_is_new(verdict: &SuiteResult) {
-    assert_eq!(failing(verdict), [NEEDS_KEYS], "{}", verdict.table());
-    assert_eq!(verdict.score(true), (36, 37), "{}", verdict.table());
-    let is_held = |name: &&String| verdict.holds(name);
-    let (_, failing): (Vec<_>, Vec<_>) = verdict.not_scored.iter().partition(is_held);
-    assert_eq!(failing, NEEDS_TASKS, "{}", verdict.table());
+fn holds_but_for_what_is_new(result: &SuiteResult) {
+    assert_eq!(failing(result), [NEEDS_KEYS], "{}", result.table());
+    assert_eq!(result.score(true), (36, 37), "{}", result.table());
+    let is_held = |name: &&String| result.holds(name);
+    let (_, failing): (Vec<_>, Vec<_>) = result.not_scored.iter().partition(is_held);
+    assert_eq!(failing, NEEDS_TASKS, "{}", result.table());
 }
 
 /// The scored scenarios that do not hold.
-fn failing(verdict: &SuiteResult) -> Vec<&str> {
-    let scored = verdict.scenarios.keys().filter(|name| !verdict.not_scored.contains(*name));
-    scored.filter(|name| !verdict.holds(name)).map(String::as_str).collect()
+fn failing(result: &SuiteResult) -> Vec<&str> {
+    let scored = result.scenarios.keys().filter(|name| !result.not_scored.contains(*name));
+    scored.filter(|name| !result.holds(name)).map(String::as_str).collect()
 }
 
 /// Asserts that clients of both eras get through the gateway what the server sends to direct clients of its own era.
 #[track_caller]
-fn says_the_same(behind: &GatewaySetup, speaks: ServerEra) {
-    let alone = behind.alone().unwrap();
-    let direct = match speaks {
+fn says_the_same(setup: &GatewaySetup, era: ServerEra) {
+    let alone = setup.alone().unwrap();
+    let direct = match era {
         ServerEra::Modern => modern(alone.address()),
         ServerEra::Legacy => legacy(alone.address()),
     };
-    let through = behind.gateway.address();
-    for said in [modern(through), legacy(through)] {
-        says_what_the_suite_demands(&said);
-        for (ours, theirs) in said.iter().zip(&direct) {
-            assert_eq!(ours, theirs, "{}", behind.gateway.log());
+    let through = setup.gateway.address();
+    for messages in [modern(through), legacy(through)] {
+        says_what_the_suite_demands(&messages);
+        for (ours, theirs) in messages.iter().zip(&direct) {
+            assert_eq!(ours, theirs, "{}", setup.gateway.log());
         }
-        assert_eq!(said.len(), direct.len());
+        assert_eq!(messages.len(), direct.len());
     }
 }
 
@@ -134,11 +134,11 @@ fn says_the_same(behind: &GatewaySetup, speaks: ServerEra) {
 #[track_caller]
 fn says_what_the_suite_demands(said: &[Value]) {
     let answer = |method: &str, subject: &str| {
-        let is_it = |(_, (asked, params)): &(&Value, (&str, Value))| {
+        let is_match = |(_, (asked, params)): &(&Value, (&str, Value))| {
             let about = params.get("name").or(params.get("uri")).and_then(Value::as_str);
             *asked == method && about.unwrap_or_default() == subject
         };
-        said.iter().zip(asked()).find(is_it).map(|(said, _)| said.clone()).unwrap()
+        said.iter().zip(asked()).find(is_match).map(|(message, _)| message.clone()).unwrap()
     };
     for (list, count) in LISTS {
         let listed = answer(list, "").as_array().map(Vec::len);
@@ -206,7 +206,7 @@ fn legacy(address: SocketAddr) -> Vec<Value> {
 }
 
 /// The part of a response that is equal in both eras.
-fn gist(answer: &Value) -> Value {
+fn gist(response: &Value) -> Value {
     let names = |items: &Value| -> Vec<Value> {
         let items = items.as_array().into_iter().flatten();
         items
@@ -216,7 +216,7 @@ fn gist(answer: &Value) -> Value {
             })
             .collect()
     };
-    let result = &answer["result"];
+    let result = &response["result"];
     for list in ["tools", "resources", "resourceTemplates", "prompts"] {
         if result[list].is_array() {
             return json!(names(&result[list]));
@@ -225,7 +225,7 @@ fn gist(answer: &Value) -> Value {
     json!({
         "content": result["content"], "contents": result["contents"], "messages": result["messages"],
         "structured": result["structuredContent"], "isError": result["isError"] == true,
-        "error": answer["error"]["message"],
+        "error": response["error"]["message"],
     })
 }
 

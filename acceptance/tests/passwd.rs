@@ -28,9 +28,9 @@ fn passwd(folder: &Path, words: &[&str], typed: &str) -> FinishedCommand {
 }
 
 #[track_caller]
-fn assert_says(ran: &FinishedCommand, code: i32, stderr: &str) {
-    assert_eq!(ran.stderr, stderr);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""));
+fn assert_says(output: &FinishedCommand, code: i32, stderr: &str) {
+    assert_eq!(output.stderr, stderr);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(code), ""));
 }
 
 fn mode(path: &Path) -> u32 {
@@ -51,9 +51,9 @@ fn who(settings: AuthSettings, header: &str) -> Option<String> {
 #[test]
 fn a_user_is_added_to_a_new_file_that_only_its_owner_reads() {
     let folder = folder();
-    let ran =
+    let output =
         passwd(folder.path(), &["users.txt", "alice", "--role", "mcp"], "correct horse battery\n");
-    assert_says(&ran, 0, "creole: `alice` was added to users.txt, with the role mcp\n");
+    assert_says(&output, 0, "creole: `alice` was added to users.txt, with the role mcp\n");
     let path = folder.path().join("users.txt");
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -82,9 +82,9 @@ fn a_new_password_keeps_roles_comments_mode_and_links() {
     fs::write(&path, format!("# Ours\n{before}# The end\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     symlink("users.txt", folder.path().join("link.txt")).unwrap();
-    let ran = passwd(folder.path(), &["link.txt", "alice"], "another fine password\n");
+    let output = passwd(folder.path(), &["link.txt", "alice"], "another fine password\n");
     assert_says(
-        &ran,
+        &output,
         0,
         "creole: `alice` has a new password in link.txt, with the roles mcp, admin\n",
     );
@@ -100,11 +100,11 @@ fn a_key_is_printed_once_and_stored_as_its_hash() {
     let folder = folder();
     let words =
         ["keys.txt", "--key", "ci", "--role", "mcp", "--expires", "2999-01-31T12:00:00+02:00"];
-    let ran = passwd(folder.path(), &words, "");
-    let said = "creole: `ci` was added to keys.txt, with the role mcp\n\
+    let output = passwd(folder.path(), &words, "");
+    let printed = "creole: `ci` was added to keys.txt, with the role mcp\n\
                 creole: this is the key; it is shown only once:\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), said));
-    let key = ran.stdout.strip_suffix('\n').unwrap();
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), printed));
+    let key = output.stdout.strip_suffix('\n').unwrap();
     assert_eq!((key.len(), key.starts_with("creole_")), (50, true));
     let path = folder.path().join("keys.txt");
     let text = fs::read_to_string(&path).unwrap();
@@ -117,9 +117,9 @@ fn a_key_is_printed_once_and_stored_as_its_hash() {
     };
     let header = format!("Bearer {key}");
     assert_eq!(who(settings(), &header).as_deref(), Some("key:ci [\"mcp\"]"));
-    let again = passwd(folder.path(), &["keys.txt", "--key", "ci"], "");
+    let second = passwd(folder.path(), &["keys.txt", "--key", "ci"], "");
     assert!(
-        again.stderr.starts_with("creole: `ci` has a new key in keys.txt, with the role mcp\n")
+        second.stderr.starts_with("creole: `ci` has a new key in keys.txt, with the role mcp\n")
     );
     assert_eq!(who(settings(), &header), None, "the old key is rejected");
     let removed = passwd(folder.path(), &["keys.txt", "--remove", "ci"], "");
@@ -131,12 +131,12 @@ fn a_user_is_removed() {
     let folder = folder();
     passwd(folder.path(), &["users.txt", "alice"], PASSWORD);
     passwd(folder.path(), &["users.txt", "bob"], PASSWORD);
-    let ran = passwd(folder.path(), &["users.txt", "--remove", "alice"], "");
-    assert_says(&ran, 0, "creole: `alice` was removed from users.txt\n");
+    let output = passwd(folder.path(), &["users.txt", "--remove", "alice"], "");
+    assert_says(&output, 0, "creole: `alice` was removed from users.txt\n");
     let text = fs::read_to_string(folder.path().join("users.txt")).unwrap();
     assert!(!text.contains("alice") && text.contains("\nbob:$argon2id$"), "{text}");
-    let again = passwd(folder.path(), &["users.txt", "--remove", "alice"], "");
-    assert_says(&again, 1, "error: `alice` is not in users.txt\n");
+    let second = passwd(folder.path(), &["users.txt", "--remove", "alice"], "");
+    assert_says(&second, 1, "error: `alice` is not in users.txt\n");
     let missing = passwd(folder.path(), &["none.txt", "--remove", "alice"], "");
     assert_says(&missing, 2, "error: none.txt: the file does not exist\n");
 }
@@ -175,8 +175,8 @@ fn an_unusable_value_is_refused_and_changes_nothing() {
             "the expiry of the key is in the past",
         ),
     ];
-    for (words, typed, what) in cases {
-        assert_says(&passwd(folder.path(), words, typed), 2, &format!("error: {what}\n"));
+    for (words, typed, description) in cases {
+        assert_says(&passwd(folder.path(), words, typed), 2, &format!("error: {description}\n"));
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -193,9 +193,9 @@ fn the_command_line_accepts_one_action_at_a_time() {
         &["keys.txt", "--key", "ci", "--expires", "soon"],
     ];
     for words in wrong {
-        let ran = passwd(folder.path(), words, PASSWORD);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{words:?}");
-        assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+        let output = passwd(folder.path(), words, PASSWORD);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{words:?}");
+        assert!(output.stderr.starts_with("error: "), "{}", output.stderr);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -235,8 +235,8 @@ fn runs_at_the_same_time_lose_nothing() {
         for number in 0..8 {
             let path = folder.path();
             scope.spawn(move || {
-                let ran = passwd(path, &["keys.txt", "--key", &format!("k{number}")], "");
-                assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+                let output = passwd(path, &["keys.txt", "--key", &format!("k{number}")], "");
+                assert_eq!(output.code, Some(0), "{}", output.stderr);
             });
         }
     });
@@ -253,13 +253,13 @@ fn check_reads_the_files_and_lists_the_principals() {
         "[server]\n[auth]\nusers = \"users.txt\"\nkeys_file = \"keys.txt\"\nrole = \"mcp\"\n";
     fs::write(folder.path().join("creole.toml"), config).unwrap();
     let check = || {
-        let ran = Command::new(binary().unwrap())
+        let output = Command::new(binary().unwrap())
             .args(["config", "check"])
             .arg(folder.path().join("creole.toml"))
             .output()
             .unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (ran.status.code(), text(ran.stdout), text(ran.stderr))
+        (output.status.code(), text(output.stdout), text(output.stderr))
     };
     let (code, stdout, stderr) = check();
     assert_eq!((code, stderr.as_str()), (Some(0), ""));

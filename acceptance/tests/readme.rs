@@ -114,7 +114,7 @@ fn check(document: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
         let shown = blocks.get(index + 1).filter(|next| is_output(next));
-        let told = match block.mark.as_str() {
+        let result = match block.mark.as_str() {
             "sh" => check_commands(&block.text, shown, &mut stage),
             "toml" => check_configuration(&block.text, &stage),
             "js" | "python" | "yaml" => keep(&block.text, folder.path()),
@@ -123,7 +123,7 @@ fn check(document: &str) -> Vec<String> {
             }
             _ => Ok(()),
         };
-        problems.extend(told.err().map(|problem| format!("{}: {problem}", block.line)));
+        problems.extend(result.err().map(|problem| format!("{}: {problem}", block.line)));
     }
     problems
 }
@@ -198,8 +198,10 @@ fn check_commands(text: &str, shown: Option<&Block>, stage: &mut Stage<'_>) -> R
         match kind(command) {
             Kind::Background(command) => stage.start(command)?,
             Kind::Ours => match run(command, stage) {
-                Err(said) if fails && index + 1 == commands.len() => printed.push_str(&said),
-                result => printed.push_str(&result.map_err(|said| format!("{command}\n{said}"))?),
+                Err(output) if fails && index + 1 == commands.len() => printed.push_str(&output),
+                result => {
+                    printed.push_str(&result.map_err(|output| format!("{command}\n{output}"))?)
+                }
             },
             Kind::Checked(checked) => checked?,
             Kind::Foreign => say(&format!("NOT RUN, because it is not ours: {command}")),
@@ -252,9 +254,9 @@ fn kind(command: &str) -> Kind<'_> {
 fn has_python() -> bool {
     let mut python = Command::new("python3");
     python.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    let is_there = python.status().is_ok_and(|status| status.success());
-    assert!(is_there || env::var("CI").as_deref() != Ok("true"), "there is no python3");
-    is_there
+    let exists = python.status().is_ok_and(|status| status.success());
+    assert!(exists || env::var("CI").as_deref() != Ok("true"), "there is no python3");
+    exists
 }
 
 fn check_install(words: &[&str]) -> Result<(), String> {
@@ -308,9 +310,12 @@ fn ended(command: &str) -> String {
 /// The output, with the port that the documents show.
 fn shown_port(printed: &str) -> String {
     const ADDRESS: &str = "http://127.0.0.1:";
-    let Some(at) = printed.find(ADDRESS) else { return printed.to_owned() };
-    let (before, after) = printed.split_at(at + ADDRESS.len());
-    format!("{before}8080{}", after.trim_start_matches(|letter: char| letter.is_ascii_digit()))
+    let Some(offset) = printed.find(ADDRESS) else { return printed.to_owned() };
+    let (before, after) = printed.split_at(offset + ADDRESS.len());
+    format!(
+        "{before}8080{}",
+        after.trim_start_matches(|character: char| character.is_ascii_digit())
+    )
 }
 
 /// Whether a text matches a pattern, in which `…` stands for any text.
@@ -321,8 +326,8 @@ fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces: Vec<&str> = pieces.collect();
     let Some(last) = pieces.pop() else { return rest.is_empty() };
     for piece in pieces {
-        let Some(at) = rest.find(piece) else { return false };
-        rest = &rest[at + piece.len()..];
+        let Some(offset) = rest.find(piece) else { return false };
+        rest = &rest[offset + piece.len()..];
     }
     rest.ends_with(last)
 }
@@ -387,7 +392,7 @@ cargo xtask test
 
 #[test]
 fn a_wrong_document_has_a_problem_with_its_line() {
-    let wrong = [
+    let invalid = [
         "```sh\ncreole srve\n```",
         "```sh\ncargo xtask nonsense\n```",
         "```sh\ncargo install --path crates/nowhere\n```",
@@ -396,7 +401,7 @@ fn a_wrong_document_has_a_problem_with_its_line() {
         "```sh\ncreole --version\n```\n```text\nsomething else\n```",
         "```sh\ncreole --version\n```\n```text\nerror: it does not fail\n```",
     ];
-    for document in wrong {
+    for document in invalid {
         let problems = check(document);
         assert_eq!(problems.len(), 1, "{document}: {problems:?}");
         assert!(problems[0].starts_with("2: "), "{problems:?}");

@@ -121,23 +121,23 @@ fn every_official_example_of_a_cancellation_cancels() {
 #[test]
 fn every_official_example_of_an_answer_pleases_the_referee() {
     let Some(examples) = examples() else { return };
-    let mut complaints = Vec::new();
+    let mut problems = Vec::new();
     for example in &examples {
         let Some((_, method)) = ANSWERS.iter().find(|(name, _)| *name == example.definition) else {
             continue;
         };
         let mut referee = Referee::new(&builtin("spec").unwrap());
-        let mut asked = request(method, json!({"name": "t", "uri": "test://x"}));
-        asked["id"] = example.value["id"].clone();
-        referee.observe(Direction::ToServer, &format!("{asked}\n")).unwrap();
-        let judged = referee.observe(Direction::ToClient, &example.value.to_string());
-        match (judged, SLIPS.iter().find(|(name, _)| *name == example.name)) {
+        let mut received = request(method, json!({"name": "t", "uri": "test://x"}));
+        received["id"] = example.value["id"].clone();
+        referee.observe(Direction::ToServer, &format!("{received}\n")).unwrap();
+        let result = referee.observe(Direction::ToClient, &example.value.to_string());
+        match (result, SLIPS.iter().find(|(name, _)| *name == example.name)) {
             (Ok(()), None) => {}
             (Err(reason), Some((_, slip))) if reason.contains(slip) => {}
-            (judged, _) => complaints.push(format!("{}: {judged:?}", example.name)),
+            (result, _) => problems.push(format!("{}: {result:?}", example.name)),
         }
     }
-    fail_on(complaints);
+    fail_on(problems);
 }
 
 /// The official examples. `None` if no folder is configured, which is reported on stderr.
@@ -175,8 +175,8 @@ fn aloud(news: &str) {
     _ = writeln!(io::stderr(), "{news}");
 }
 
-fn fail_on(complaints: Vec<String>) {
-    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+fn fail_on(problems: Vec<String>) {
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
 }
 
 fn newest() -> Revision {
@@ -313,11 +313,11 @@ fn carries(operation: &Operation, params: &Value) -> bool {
                 && (json!(request.context) == *settled || settled.is_null())
         }
         Operation::Listen(filter) => {
-            let wanted = &params["notifications"];
-            let uris = wanted.get("resourceSubscriptions").cloned().unwrap_or_else(|| json!([]));
-            filter.tools == (wanted["toolsListChanged"] == true)
-                && filter.prompts == (wanted["promptsListChanged"] == true)
-                && filter.resources == (wanted["resourcesListChanged"] == true)
+            let expected = &params["notifications"];
+            let uris = expected.get("resourceSubscriptions").cloned().unwrap_or_else(|| json!([]));
+            filter.tools == (expected["toolsListChanged"] == true)
+                && filter.prompts == (expected["promptsListChanged"] == true)
+                && filter.resources == (expected["resourcesListChanged"] == true)
                 && json!(filter.uris) == uris
                 && filter.tasks.is_empty()
         }

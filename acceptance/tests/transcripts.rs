@@ -62,8 +62,8 @@ fn play_through_the_chain(file: &Path) -> Result<(), String> {
         return Err(format!("{}: one configuration was expected", file.display()));
     };
     let text = fs::read_to_string(repository().join(config)).map_err(told)?;
-    let of_kind = |kept: &str| -> String {
-        let kept: Vec<&str> = kept.split(',').collect();
+    let of_kind = |stored: &str| -> String {
+        let kept: Vec<&str> = stored.split(',').collect();
         let is_kept = |line: &&str| kept.iter().any(|key| line.starts_with(key));
         text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
     };
@@ -78,8 +78,8 @@ fn play_through_the_chain(file: &Path) -> Result<(), String> {
         binary.display().to_string()
     );
     fs::write(&front, chained).map_err(told)?;
-    let mut stage = StdioChild::serve(&[front.display().to_string()])?;
-    refereed(&transcript, &mut stage).map(drop)
+    let mut child = StdioChild::serve(&[front.display().to_string()])?;
+    refereed(&transcript, &mut child).map(drop)
 }
 
 fn hold_on(stage: &str) {
@@ -184,15 +184,15 @@ fn play(file: &Path, name: &str) -> Outcome {
 fn refereed(transcript: &Transcript, stage: &mut dyn Stage) -> Result<Outcome, String> {
     let data = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut referee = Referee::new(&service(transcript.server(), data.path())?.profile().dialect);
-    let mut objection = None;
+    let mut problem = None;
     let mut observer = |direction, line: &str| {
         if let Err(reason) = referee.observe(direction, line) {
-            objection.get_or_insert(reason);
+            problem.get_or_insert(reason);
         }
     };
     let played = transcript::run(transcript, stage, &mut observer);
     let file = transcript.file().display();
-    match (played, objection) {
+    match (played, problem) {
         (Ok(()), None) => Ok(Outcome::Held),
         (Ok(()), Some(reason)) => Err(format!("{file}: the referee objects\n{reason}\n")),
         (Err(failure), None) => Err(failure.to_string()),

@@ -15,13 +15,13 @@ fn main() -> std::io::Result<()> {
         _ = copy(&mut stdin().lock(), &mut to_test);
         _ = to_test.shutdown(Shutdown::Write);
     });
-    let mut said = [0; 64 * 1024];
+    let mut bytes = [0; 64 * 1024];
     loop {
-        match strings.read(&mut said) {
+        match strings.read(&mut bytes) {
             Ok(0) | Err(_) => exit(0),
             Ok(length) => {
                 let mut out = stdout().lock();
-                out.write_all(&said[..length])?;
+                out.write_all(&bytes[..length])?;
                 out.flush()?;
             }
         }

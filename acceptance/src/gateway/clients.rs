@@ -124,10 +124,10 @@ impl StatelessClient {
         tool: &str,
         arguments: Value,
         state: &Value,
-        answers: Value,
+        responses: Value,
     ) -> PendingResponse {
         let params = json!({
-            "name": tool, "arguments": arguments, "inputResponses": answers, "requestState": state,
+            "name": tool, "arguments": arguments, "inputResponses": responses, "requestState": state,
         });
         self.begin(&json!(2), "tools/call", params)
     }
@@ -135,8 +135,8 @@ impl StatelessClient {
     /// Makes the next round of a tool call and returns the response.
     #[track_caller]
     #[must_use]
-    pub fn again(&self, tool: &str, arguments: Value, state: &Value, answers: Value) -> Value {
-        self.begin_again(tool, arguments, state, answers).answer()
+    pub fn again(&self, tool: &str, arguments: Value, state: &Value, responses: Value) -> Value {
+        self.begin_again(tool, arguments, state, responses).answer()
     }
 }
 
@@ -249,8 +249,8 @@ impl PendingResponse {
     fn begin(address: SocketAddr, request: &Request) -> Self {
         let mut connection = Connection::open(address).expect("a connection");
         connection.write(&request.bytes(address)).expect("a request");
-        let ender = connection.ender().expect("a second handle");
-        let (heard, messages) = channel();
+        let closer = connection.ender().expect("a second handle");
+        let (sender, messages) = channel();
         thread::spawn(move || {
             let Ok(head) = connection.head() else { return };
             let parse = |text: &[u8]| serde_json::from_slice(text).unwrap_or(Value::Null);
@@ -258,17 +258,17 @@ impl PendingResponse {
                 let mut body = Vec::new();
                 let read = std::io::Read::read_to_end(&mut connection.body(&head), &mut body);
                 // The receiver may be gone.
-                _ = read.map(|_| heard.send(parse(&body)));
+                _ = read.map(|_| sender.send(parse(&body)));
                 return;
             }
             for event in Events::new(connection.body(&head)).filter(|event| !event.data.is_empty())
             {
-                if heard.send(parse(event.data.as_bytes())).is_err() {
+                if sender.send(parse(event.data.as_bytes())).is_err() {
                     return;
                 }
             }
         });
-        Self { messages, ender }
+        Self { messages, ender: closer }
     }
 
     /// The next message.

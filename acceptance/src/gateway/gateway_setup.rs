@@ -40,16 +40,16 @@ pub struct GatewaySetup {
 
 impl GatewaySetup {
     /// The upstream is a child process of the gateway.
-    pub fn child(speaks: ServerEra) -> Result<Self, String> {
-        let (folder, file) = configured(speaks)?;
+    pub fn child(era: ServerEra) -> Result<Self, String> {
+        let (folder, file) = configured(era)?;
         let creole = creole()?;
         let gateway = ListeningServer::start(&["--", &creole, "serve", &file])?;
         Ok(Self { gateway, server: None, folder })
     }
 
     /// The upstream listens on a port.
-    pub fn listening(speaks: ServerEra) -> Result<Self, String> {
-        let (folder, file) = configured(speaks)?;
+    pub fn listening(era: ServerEra) -> Result<Self, String> {
+        let (folder, file) = configured(era)?;
         let server = ListeningServer::start(&[&file])?;
         let before = folder.path().join("gateway.toml").display().to_string();
         let upstream = format!("[upstreams.behind]\nurl = \"{}\"\nprefix = \"\"\n", server.url());
@@ -65,10 +65,10 @@ impl GatewaySetup {
     }
 }
 
-fn configured(speaks: ServerEra) -> Result<(TempDir, String), String> {
+fn configured(era: ServerEra) -> Result<(TempDir, String), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = file_in(&folder);
-    fs::write(&file, speaks.configuration()).map_err(|error| error.to_string())?;
+    fs::write(&file, era.configuration()).map_err(|error| error.to_string())?;
     Ok((folder, file))
 }
 

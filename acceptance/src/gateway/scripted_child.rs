@@ -29,14 +29,14 @@ impl ScriptedReplies {
     pub fn new(version: &str, capabilities: Value, tools: &[&str]) -> Self {
         let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
         let tools: Vec<Value> = tools.iter().map(tool).collect();
-        let welcome = json!({
+        let initialize_result = json!({
             "protocolVersion": version,
             "capabilities": capabilities,
             "serverInfo": {"name": "puppet", "version": "1"},
         });
         Self(HashMap::new())
             .answering("server/discover", json!({"code": -32601, "message": "Method not found"}))
-            .answering("initialize", welcome)
+            .answering("initialize", initialize_result)
             .answering("ping", json!({}))
             .answering("tools/list", json!({"tools": tools}))
             .answering("resources/list", json!({"resources": []}))
@@ -47,8 +47,8 @@ impl ScriptedReplies {
 
     /// The same with this reply to a method: a result, or an error with its `code`.
     #[must_use]
-    pub fn answering(mut self, method: &str, answer: Value) -> Self {
-        self.0.insert(method.to_owned(), answer);
+    pub fn answering(mut self, method: &str, response: Value) -> Self {
+        self.0.insert(method.to_owned(), response);
         self
     }
 
@@ -65,9 +65,9 @@ impl ScriptedReplies {
         if method == "notifications/initialized" {
             return Some(Value::Null);
         }
-        let (id, answer) = (&message["id"], self.0.get(method)?);
-        let kind = if answer.get("code").is_some() { "error" } else { "result" };
-        Some(json!({"jsonrpc": "2.0", "id": id, kind: answer}))
+        let (id, response) = (&message["id"], self.0.get(method)?);
+        let kind = if response.get("code").is_some() { "error" } else { "result" };
+        Some(json!({"jsonrpc": "2.0", "id": id, kind: response}))
     }
 }
 
@@ -102,38 +102,38 @@ impl ScriptedChildren {
     pub fn new(show: ScriptedReplies) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its port").to_string();
-        let (hears, heard) = channel();
+        let (sender, receiver) = channel();
         let children = Arc::new(Mutex::new(Vec::new()));
         let known = Arc::clone(&children);
         thread::spawn(move || {
             for strings in listener.incoming().map_while(Result::ok) {
-                let (show, hears, known) = (show.clone(), hears.clone(), Arc::clone(&known));
-                thread::spawn(move || hold(strings, &show, &hears, &known));
+                let (show, sender, known) = (show.clone(), sender.clone(), Arc::clone(&known));
+                thread::spawn(move || hold(strings, &show, &sender, &known));
             }
         });
-        Self { port, heard, children }
+        Self { port, heard: receiver, children }
     }
 
     /// The command that starts a child.
     #[must_use]
     pub fn command(&self) -> Vec<String> {
-        let puppet = beside("puppet").expect("the program");
-        vec![puppet.display().to_string(), self.port.clone()]
+        let child = beside("puppet").expect("the program");
+        vec![child.display().to_string(), self.port.clone()]
     }
 
     /// The next message for the test, which must have this method.
     #[track_caller]
     pub fn hears(&self, method: &str) -> ReceivedMessage {
-        let heard = self.next();
-        assert_eq!(heard.message["method"], method, "{}", heard.message);
-        heard
+        let message = self.next();
+        assert_eq!(message.message["method"], method, "{}", message.message);
+        message
     }
 
     /// The next message for the test.
     #[track_caller]
     pub fn next(&self) -> ReceivedMessage {
         match self.heard.recv_timeout(PATIENCE) {
-            Ok(heard) => heard,
+            Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => panic!("no child received a message"),
             Err(RecvTimeoutError::Disconnected) => panic!("there are no children"),
         }
@@ -219,22 +219,21 @@ impl ScriptedChild {
 fn hold(
     strings: TcpStream,
     show: &ScriptedReplies,
-    hears: &Sender<ReceivedMessage>,
+    sender: &Sender<ReceivedMessage>,
     known: &Mutex<Vec<ScriptedChild>>,
 ) {
     let Ok(reading) = strings.try_clone() else { return };
     let mut lines = BufReader::new(reading).lines().map_while(Result::ok);
     let Some(pid) = lines.next().and_then(|line| line.parse().ok()) else { return };
-    let puppet =
-        ScriptedChild { pid, strings: Arc::new(Mutex::new(strings)), told: Arc::default() };
-    known.lock().unwrap_or_else(PoisonError::into_inner).push(puppet.clone());
+    let child = ScriptedChild { pid, strings: Arc::new(Mutex::new(strings)), told: Arc::default() };
+    known.lock().unwrap_or_else(PoisonError::into_inner).push(child.clone());
     for line in lines {
         let message: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
-        puppet.told.lock().unwrap_or_else(PoisonError::into_inner).push(message.clone());
+        child.told.lock().unwrap_or_else(PoisonError::into_inner).push(message.clone());
         match show.answer(&message) {
             Some(Value::Null) => {}
-            Some(answer) => puppet.says(&answer),
-            None => _ = hears.send(ReceivedMessage { by: puppet.clone(), message }),
+            Some(response) => child.says(&response),
+            None => _ = sender.send(ReceivedMessage { by: child.clone(), message }),
         }
     }
 }

@@ -80,23 +80,24 @@ impl ScriptedHttpServer {
         let port = listener.local_addr().expect("its port").port();
         #[cfg(target_os = "linux")]
         let kept = listener.try_clone().expect("a second handle");
-        let (tells, visits) = channel();
+        let (sender, requests) = channel();
         let sessions = Arc::new(AtomicU64::new(0));
-        let door = Arc::<Mutex<AccessControl>>::default();
-        let guarded = Arc::clone(&door);
+        let access = Arc::<Mutex<AccessControl>>::default();
+        let guarded = Arc::clone(&access);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (show, tells, sessions) = (show.clone(), tells.clone(), Arc::clone(&sessions));
-                let door = Arc::clone(&guarded);
-                thread::spawn(move || receive(stream, methods, &show, &tells, &sessions, &door));
+                let (show, sender, sessions) =
+                    (show.clone(), sender.clone(), Arc::clone(&sessions));
+                let access = Arc::clone(&guarded);
+                thread::spawn(move || receive(stream, methods, &show, &sender, &sessions, &access));
             }
         });
         Self {
             port,
             #[cfg(target_os = "linux")]
             listener: kept,
-            visits,
-            door,
+            visits: requests,
+            door: access,
         }
     }
 
@@ -143,7 +144,7 @@ impl ScriptedHttpServer {
     #[track_caller]
     pub fn next(&self) -> PendingRequest {
         match self.visits.recv_timeout(PATIENCE) {
-            Ok(visit) => visit,
+            Ok(request) => request,
             Err(RecvTimeoutError::Timeout) => panic!("no request arrived"),
             Err(RecvTimeoutError::Disconnected) => panic!("the server has ended"),
         }
@@ -152,9 +153,9 @@ impl ScriptedHttpServer {
     /// The next request for the test, which must have this method.
     #[track_caller]
     pub fn hears(&self, method: &str) -> PendingRequest {
-        let visit = self.next();
-        assert_eq!(visit.message["method"], method, "{}", visit.message);
-        visit
+        let request = self.next();
+        assert_eq!(request.message["method"], method, "{}", request.message);
+        request
     }
 
     /// The next request, if one arrives in time.
@@ -196,16 +197,16 @@ impl PendingRequest {
 
     /// Responds with a result.
     pub fn result(&mut self, result: Value) {
-        let answer = json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result});
-        self.respond("200 OK", "Content-Type: application/json\r\n", &answer.to_string());
+        let response = json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result});
+        self.respond("200 OK", "Content-Type: application/json\r\n", &response.to_string());
     }
 
     /// Responds with an error.
     pub fn error(&mut self, code: i64, message: &str) {
         let error = json!({"code": code, "message": message});
-        let answer = json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error});
+        let response = json!({"jsonrpc": "2.0", "id": self.message["id"], "error": error});
         let head = "Content-Type: application/json\r\n";
-        self.respond("400 Bad Request", head, &answer.to_string());
+        self.respond("400 Bad Request", head, &response.to_string());
     }
 
     /// Begins a stream of events.
@@ -240,12 +241,12 @@ fn receive(
     mut stream: TcpStream,
     methods: &[&str],
     show: &ScriptedReplies,
-    tells: &Sender<PendingRequest>,
+    sender: &Sender<PendingRequest>,
     sessions: &AtomicU64,
-    door: &Mutex<AccessControl>,
+    access: &Mutex<AccessControl>,
 ) {
     let Some((method, fields, message)) = read(&stream) else { return };
-    if !door.lock().unwrap_or_else(PoisonError::into_inner).lets_in(&method, &fields) {
+    if !access.lock().unwrap_or_else(PoisonError::into_inner).lets_in(&method, &fields) {
         return respond(&mut stream, "401 Unauthorized", "WWW-Authenticate: Bearer\r\n", "");
     }
     if !methods.contains(&&*method) {
@@ -253,11 +254,11 @@ fn receive(
     }
     match show.answer(&message) {
         Some(Value::Null) => respond(&mut stream, "202 Accepted", "", ""),
-        Some(answer) if answer.get("error").is_some() => {
+        Some(response) if response.get("error").is_some() => {
             let head = "Content-Type: application/json\r\n";
-            respond(&mut stream, "400 Bad Request", head, &answer.to_string());
+            respond(&mut stream, "400 Bad Request", head, &response.to_string());
         }
-        Some(answer) => {
+        Some(response) => {
             let session = sessions.fetch_add(1, Ordering::Relaxed);
             let head = match message["method"] == "initialize" {
                 true => {
@@ -267,10 +268,10 @@ fn receive(
                 }
                 false => "Content-Type: application/json\r\n".to_owned(),
             };
-            respond(&mut stream, "200 OK", &head, &answer.to_string());
+            respond(&mut stream, "200 OK", &head, &response.to_string());
         }
         // The test may be over.
-        None => _ = tells.send(PendingRequest { method, message, fields, stream }),
+        None => _ = sender.send(PendingRequest { method, message, fields, stream }),
     }
 }
 

@@ -40,12 +40,12 @@ impl ScriptedSseServer {
     pub fn new(show: ScriptedReplies) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("its port").port();
-        let (tells, messages) = channel();
+        let (sender, messages) = channel();
         let streams = Streams::default();
         thread::spawn(move || {
             for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
-                let (show, tells, streams) = (show.clone(), tells.clone(), Arc::clone(&streams));
-                thread::spawn(move || receive(number, stream, &show, &tells, &streams));
+                let (show, sender, streams) = (show.clone(), sender.clone(), Arc::clone(&streams));
+                thread::spawn(move || receive(number, stream, &show, &sender, &streams));
             }
         });
         Self { port, messages }
@@ -102,11 +102,11 @@ fn receive(
     number: usize,
     mut stream: TcpStream,
     show: &ScriptedReplies,
-    tells: &Sender<SseServerMessage>,
+    sender: &Sender<SseServerMessage>,
     streams: &Streams,
 ) {
-    let Some((place, message)) = read(&stream) else { return };
-    if place == "GET /sse" {
+    let Some((location, message)) = read(&stream) else { return };
+    if location == "GET /sse" {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
         let endpoint = format!("{head}event: endpoint\ndata: /message/{number}\n\n");
@@ -116,17 +116,17 @@ fn receive(
         streams.insert(number, stream);
         return;
     }
-    let session = place.strip_prefix("POST /message/").and_then(|number| number.parse().ok());
+    let session = location.strip_prefix("POST /message/").and_then(|number| number.parse().ok());
     let status = if session.is_some() { "202 Accepted" } else { "404 Not Found" };
     let text = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     _ = stream.write_all(text.as_bytes());
     let Some(session) = session else { return };
     match show.answer(&message) {
         Some(Value::Null) => {}
-        Some(answer) => say(streams, session, &answer),
+        Some(response) => say(streams, session, &response),
         // The test may be over.
         None => {
-            _ = tells.send(SseServerMessage {
+            _ = sender.send(SseServerMessage {
                 stream: session,
                 message,
                 streams: Arc::clone(streams),
@@ -140,7 +140,7 @@ fn read(stream: &TcpStream) -> Option<(String, Value)> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
-    let place = line.rsplit_once(' ')?.0.to_owned();
+    let location = line.rsplit_once(' ')?.0.to_owned();
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -152,5 +152,5 @@ fn read(stream: &TcpStream) -> Option<(String, Value)> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some((place, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+    Some((location, serde_json::from_slice(&body).unwrap_or(Value::Null)))
 }

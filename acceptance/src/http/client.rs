@@ -140,7 +140,7 @@ impl Connection {
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
         match self.reader.get_mut().write_all(bytes) {
             Err(error) if has_left(&error) => Ok(()),
-            written => written.map_err(told("nothing can be written")),
+            result => result.map_err(told("nothing can be written")),
         }
     }
 
@@ -188,13 +188,13 @@ impl Connection {
 
     /// The body that follows a head, to be read incrementally.
     pub fn body(&mut self, head: &Head) -> Body<'_> {
-        let left = match head.field("content-length").and_then(|length| length.parse().ok()) {
+        let remaining = match head.field("content-length").and_then(|length| length.parse().ok()) {
             Some(length) => BodyRemainder::Bytes(length),
             None if head.field("transfer-encoding") == Some("chunked") => BodyRemainder::Chunks(0),
             None if matches!(head.status, 204 | 304) => BodyRemainder::Bytes(0),
             None => BodyRemainder::UntilTheEnd,
         };
-        Body { reader: &mut self.reader, left }
+        Body { reader: &mut self.reader, left: remaining }
     }
 
     /// Reads a whole response.
@@ -245,9 +245,9 @@ fn has_left(error: &io::Error) -> bool {
     )
 }
 
-fn told(what: &str) -> impl Fn(io::Error) -> String {
-    let what = what.to_owned();
-    move |error| format!("{what}: {error}")
+fn told(description: &str) -> impl Fn(io::Error) -> String {
+    let message = description.to_owned();
+    move |error| format!("{message}: {error}")
 }
 
 /// The status and the fields of a response.
@@ -335,24 +335,24 @@ impl Read for Body<'_> {
                 length => BodyRemainder::Chunks(length),
             };
         }
-        let most = match self.left {
+        let max = match self.left {
             BodyRemainder::Nothing => return Ok(0),
             BodyRemainder::UntilTheEnd => u64::MAX,
-            BodyRemainder::Bytes(left) | BodyRemainder::Chunks(left) => left,
+            BodyRemainder::Bytes(remaining) | BodyRemainder::Chunks(remaining) => remaining,
         };
-        let room = buffer.len().min(usize::try_from(most).unwrap_or(usize::MAX));
-        if room == 0 {
+        let available = buffer.len().min(usize::try_from(max).unwrap_or(usize::MAX));
+        if available == 0 {
             return Ok(0);
         }
-        let read = self.reader.read(&mut buffer[..room])?;
+        let read = self.reader.read(&mut buffer[..available])?;
         match &mut self.left {
             BodyRemainder::Bytes(_) | BodyRemainder::Chunks(_) if read == 0 => {
                 return Err(io::Error::new(ErrorKind::UnexpectedEof, "more was announced"));
             }
-            BodyRemainder::Bytes(left) => *left -= read as u64,
-            BodyRemainder::Chunks(left) => {
-                *left -= read as u64;
-                if *left == 0 {
+            BodyRemainder::Bytes(remaining) => *remaining -= read as u64,
+            BodyRemainder::Chunks(remaining) => {
+                *remaining -= read as u64;
+                if *remaining == 0 {
                     let mut end = [0; 2];
                     self.reader.read_exact(&mut end)?;
                 }

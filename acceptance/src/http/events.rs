@@ -33,19 +33,19 @@ impl<R: Read> Iterator for Events<R> {
     fn next(&mut self) -> Option<Event> {
         let mut event = Event::default();
         let mut data: Vec<String> = Vec::new();
-        let mut is_there = false;
+        let mut exists = false;
         loop {
             let mut line = Vec::new();
             self.0.read_until(b'\n', &mut line).ok().filter(|read| *read > 0)?;
             let line = String::from_utf8_lossy(&line).into_owned();
             let line = line.trim_end_matches(['\r', '\n']);
-            if line.is_empty() && is_there {
+            if line.is_empty() && exists {
                 event.data = data.join("\n");
                 return Some(event);
             }
             let (field, value) = line.split_once(':').unwrap_or((line, ""));
             let value = value.strip_prefix(' ').unwrap_or(value).to_owned();
-            is_there |= ["data", "event", "id", "retry"].contains(&field);
+            exists |= ["data", "event", "id", "retry"].contains(&field);
             match field {
                 "data" => data.push(value),
                 "event" => event.kind = Some(value),
@@ -66,13 +66,13 @@ mod tests {
         let body = ":\n\nid: 1-0\ndata: \n\nid: 1-1\r\nevent: x\r\ndata: a\r\ndata:b\r\n\r\nretry: 50\n\ndata: cut";
         let events: Vec<Event> = Events::new(body.as_bytes()).collect();
         let primed = Event { id: Some("1-0".into()), ..Event::default() };
-        let told = Event {
+        let event = Event {
             id: Some("1-1".into()),
             kind: Some("x".into()),
             data: "a\nb".into(),
             retry: None,
         };
         let retry = Event { retry: Some(50), ..Event::default() };
-        assert_eq!(events, [primed, told, retry]);
+        assert_eq!(events, [primed, event, retry]);
     }
 }

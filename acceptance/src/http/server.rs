@@ -84,9 +84,9 @@ impl ListeningServer {
     /// # Panics
     /// When it does not appear in time.
     #[track_caller]
-    pub fn until_said(&self, what: &str) {
-        let missing = || format!("stderr never contained `{what}`:\n{}", self.log());
-        eventually(missing, || self.log().contains(what));
+    pub fn until_said(&self, description: &str) {
+        let missing = || format!("stderr never contained `{description}`:\n{}", self.log());
+        eventually(missing, || self.log().contains(description));
     }
 
     /// Sends it a signal, such as `STOP`.
@@ -99,8 +99,8 @@ impl ListeningServer {
     /// Ends it, and waits for it. The error says how it failed.
     pub fn stop(&mut self) -> Result<(), String> {
         let script = format!("kill -s TERM {}", self.process.child().id());
-        let told = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status();
-        told.map_err(|error| error.to_string())?;
+        let result = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).status();
+        result.map_err(|error| error.to_string())?;
         match self.process.wait() {
             Some(0) => Ok(()),
             Some(code) => Err(format!("exit code {code}")),
@@ -131,13 +131,13 @@ fn begin(mut command: Command) -> Result<StartedServer, String> {
             log.push('\n');
         }
     });
-    let why = match listens.recv_timeout(BEGINNING) {
+    let reason = match listens.recv_timeout(BEGINNING) {
         Ok(address) => return Ok((process, address, log)),
         Err(RecvTimeoutError::Timeout) => "it does not say where it listens",
         Err(RecvTimeoutError::Disconnected) => "it ended before it listened",
     };
-    let said = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Err(format!("{command:?}: {why}; its stderr:\n{said}"))
+    let text = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Err(format!("{command:?}: {reason}; its stderr:\n{text}"))
 }
 
 /// The address in the line in which the server reports it.

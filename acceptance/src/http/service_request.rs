@@ -32,12 +32,13 @@ impl ServiceRequest {
             let (name, value) = line.split_once(": ")?;
             Some((name.to_owned(), value.to_owned()))
         };
-        let asked =
+        let request =
             Self { line, head: lines.iter().filter_map(field).collect(), body: String::new() };
-        let length = asked.header("content-length").and_then(|it| it.parse().ok()).unwrap_or(0);
+        let length =
+            request.header("content-length").and_then(|output| output.parse().ok()).unwrap_or(0);
         let mut body = vec![0; length];
         stream.read_exact(&mut body).ok()?;
-        Some(Self { body: String::from_utf8(body).ok()?, ..asked })
+        Some(Self { body: String::from_utf8(body).ok()?, ..request })
     }
 
     /// The value of a header field.

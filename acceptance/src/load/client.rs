@@ -50,11 +50,11 @@ impl Client {
         pool: &Pool,
         requests: &Requests,
     ) -> Result<Result<String, String>, String> {
-        let welcome = pool.exchange(&requests.initialize()).await?;
-        let session = welcome.head.header("mcp-session-id");
-        Ok(match (welcome.head.status, session) {
+        let response = pool.exchange(&requests.initialize()).await?;
+        let session = response.head.header("mcp-session-id");
+        Ok(match (response.head.status, session) {
             (200, Some(session)) => Ok(session.to_owned()),
-            _ => Err(shown(&welcome)),
+            _ => Err(shown(&response)),
         })
     }
 
@@ -91,11 +91,11 @@ impl Client {
         expected: String,
     ) -> Call {
         let id = json!(1);
-        let (answers, failure) = match self.call(&id, tool, arguments).await {
+        let (responses, failure) = match self.call(&id, tool, arguments).await {
             Ok(messages) => (messages.iter().filter_map(HistoryResponse::read).collect(), None),
             Err(failure) => (Vec::new(), Some(failure)),
         };
-        Call { tenant, number, id, nonce: expected, answers, failure }
+        Call { tenant, number, id, nonce: expected, answers: responses, failure }
     }
 
     /// Opens this client's stream of change notifications. In the stateless era it has this `id`.

@@ -57,11 +57,11 @@ mod tests {
         let stream = b": hello\r\nid: 1\r\ndata:\r\n\r\nevent: message\ndata: {\"a\":1}\n\ndata:{\"b\":\ndata: 2}\n\n";
         for size in 1..stream.len() {
             let mut events = Events::default();
-            let mut found = Vec::new();
+            let mut values = Vec::new();
             for piece in stream.chunks(size) {
-                found.extend(events.take(piece).unwrap());
+                values.extend(events.take(piece).unwrap());
             }
-            assert_eq!(found, [json!({"a": 1}), json!({"b": 2})], "pieces of {size}");
+            assert_eq!(values, [json!({"a": 1}), json!({"b": 2})], "pieces of {size}");
         }
     }
 

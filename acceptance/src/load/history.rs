@@ -243,7 +243,8 @@ mod tests {
         }]);
         history.add_stray(3, &json!({"method": "notifications/tools/list_changed"}));
         history.add_stray(3, &failed);
-        let found: Vec<Breach> = history.breaches().into_iter().map(|it| it.breach).collect();
+        let found: Vec<Breach> =
+            history.breaches().into_iter().map(|history_finding| history_finding.breach).collect();
         let expected =
             [Breach::WrongId(json!(2)), Breach::Refused(failed.to_string()), Breach::Stray(failed)];
         assert_eq!(found, expected);

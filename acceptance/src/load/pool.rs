@@ -24,8 +24,8 @@ pub struct Pool {
 impl Pool {
     /// A pool of at most this many connections.
     #[must_use]
-    pub fn new(server: SocketAddr, most: usize) -> Self {
-        Self { server, free: Semaphore::new(most), idle: Mutex::default() }
+    pub fn new(server: SocketAddr, max: usize) -> Self {
+        Self { server, free: Semaphore::new(max), idle: Mutex::default() }
     }
 
     /// The address of the server.
@@ -37,7 +37,7 @@ impl Pool {
     /// Sends one request and reads its response. Bytes after the response, or before the request, are an error:
     /// HTTP/1.1 has no response without a request.
     pub async fn exchange(&self, request: &[u8]) -> Result<Response, String> {
-        let _place = self.free.acquire().await.map_err(|error| error.to_string())?;
+        let _permit = self.free.acquire().await.map_err(|error| error.to_string())?;
         match timeout(PATIENCE, self.exchange_now(request)).await {
             Ok(result) => result,
             Err(_) => Err(format!("no response within {PATIENCE:?}")),

@@ -18,9 +18,9 @@ impl SeededRandom {
     /// A separate generator for each client.
     #[must_use]
     pub fn new(seed: u64, client: usize) -> Self {
-        let mut dice = Self(seed ^ (client as u64).wrapping_mul(0xd129_0d3a_42c1_9b2f));
-        dice.number();
-        dice
+        let mut random = Self(seed ^ (client as u64).wrapping_mul(0xd129_0d3a_42c1_9b2f));
+        random.number();
+        random
     }
 
     /// The next number.
@@ -38,8 +38,8 @@ impl SeededRandom {
     }
 
     /// A random duration of up to this many milliseconds.
-    pub fn milliseconds(&mut self, most: u64) -> Duration {
-        Duration::from_micros(self.below(most * 1000 + 1))
+    pub fn milliseconds(&mut self, max: u64) -> Duration {
+        Duration::from_micros(self.below(max * 1000 + 1))
     }
 
     /// Thirty-two digits that no other call has.

@@ -80,10 +80,10 @@ impl HttpServer {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = ChildGuard::start(&mut command);
         let log = Arc::new(Mutex::new(VecDeque::new()));
-        let (heard, addresses) = channel();
+        let (sender, addresses) = channel();
         let stderr = process.child().stderr.take().expect("its stderr");
         let kept = Arc::clone(&log);
-        thread::spawn(move || read_log(stderr, &kept, &heard));
+        thread::spawn(move || read_log(stderr, &kept, &sender));
         let address = address(&addresses, &log);
         Self { process, address, log, _data: data }
     }
@@ -121,11 +121,11 @@ fn text(log: &Mutex<VecDeque<String>>) -> String {
 }
 
 /// Reads to the end, so that the server never blocks on the test, and keeps the last lines.
-fn read_log(stderr: ChildStderr, log: &Mutex<VecDeque<String>>, heard: &Sender<SocketAddr>) {
+fn read_log(stderr: ChildStderr, log: &Mutex<VecDeque<String>>, sender: &Sender<SocketAddr>) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
         if let Some(address) = listening(&line) {
             // A test that no longer waits has reported why.
-            let _ = heard.send(address);
+            let _ = sender.send(address);
         }
         let mut kept = log.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == LAST_WORDS {

@@ -146,13 +146,13 @@ impl Connection {
     pub async fn piece(&mut self) -> Result<Option<Vec<u8>>, String> {
         match self.body {
             Body::Ended => Ok(None),
-            Body::Length(left) => {
+            Body::Length(remaining) => {
                 if self.received.is_empty() {
                     self.fill("the rest of a body").await?;
                 }
-                let piece = self.take(left.min(self.received.len()));
-                let left = left - piece.len();
-                self.body = if left == 0 { Body::Ended } else { Body::Length(left) };
+                let piece = self.take(remaining.min(self.received.len()));
+                let remaining = remaining - piece.len();
+                self.body = if remaining == 0 { Body::Ended } else { Body::Length(remaining) };
                 Ok(Some(piece))
             }
             Body::Chunks => self.chunk().await,

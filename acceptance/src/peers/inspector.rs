@@ -18,11 +18,12 @@ pub(super) fn run(
     let mut document = Map::new();
     let mut errors = Vec::new();
     let welcome = invoke(installed, mode, &["initialize".into()], server, deadline)?;
-    let welcome = result(&welcome).map_err(|error| format!("the Inspector failed: {error}"))?;
+    let initialize_result =
+        result(&welcome).map_err(|error| format!("the Inspector failed: {error}"))?;
     document.insert("sdk".into(), json!(Peer::Inspector.name()));
     document.insert("version".into(), json!(installed.version()?));
-    document.insert("protocol".into(), welcome["protocolVersion"].clone());
-    document.insert("server".into(), welcome["serverInfo"].clone());
+    document.insert("protocol".into(), initialize_result["protocolVersion"].clone());
+    document.insert("server".into(), initialize_result["serverInfo"].clone());
     let mut requests = vec![listing("tools", "tools/list", "name")];
     for step in &steps.0 {
         requests.extend(requested(step)?);

@@ -109,7 +109,8 @@ impl Postgres {
         // Another process may have taken the port meanwhile.
         for _ in 0..10 {
             if self.port == 0 {
-                let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+                let free = TcpListener::bind("127.0.0.1:0")
+                    .and_then(|tcp_listener| tcp_listener.local_addr());
                 self.port = free.expect("a port").port();
             }
             let mut server = self.command("postgres");
@@ -180,7 +181,9 @@ pub fn programs() -> Result<PathBuf, Missing> {
         let path = env::var_os("PATH").unwrap_or_default();
         let all: Vec<PathBuf> = packaged.chain(env::split_paths(&path)).collect();
         let has_all = |folder: &Path| {
-            ["initdb", "pg_isready", "postgres", "psql"].iter().all(|it| folder.join(it).exists())
+            ["initdb", "pg_isready", "postgres", "psql"]
+                .iter()
+                .all(|text| folder.join(text).exists())
         };
         all.into_iter().find(|folder| has_all(folder))
     };

@@ -31,8 +31,8 @@ pub(crate) fn output(command: &mut Command, deadline: Instant) -> Result<Output,
     thread::spawn(move || ended.send(child.wait()));
     let Ok(status) = end.recv_timeout(deadline.saturating_duration_since(Instant::now())) else {
         kill(group);
-        let said = stderr.text(Instant::now() + LEFT_OPEN);
-        return Err(format!("{name} did not exit in time and was killed; its output:\n{said}"));
+        let text = stderr.text(Instant::now() + LEFT_OPEN);
+        return Err(format!("{name} did not exit in time and was killed; its output:\n{text}"));
     };
     let status = status.map_err(|error| format!("{name} cannot be waited for: {error}"))?;
     let closing = Instant::now() + LEFT_OPEN;

@@ -70,8 +70,8 @@ pub(super) fn processor_time_until_end(process: u32) -> Duration {
 /// for.
 #[track_caller]
 pub(super) fn first_thread(process: u32) -> Duration {
-    let told = read(process, "schedstat");
-    let nanos = told.split(' ').next().and_then(|it| it.parse().ok());
+    let message = read(process, "schedstat");
+    let nanos = message.split(' ').next().and_then(|text| text.parse().ok());
     Duration::from_nanos(nanos.expect("a number of nanoseconds"))
 }
 

@@ -106,17 +106,17 @@ fn check_detailed(revision: Revision, task: &Value, around: &[&str]) -> Result<(
             check_by_revision(revision, ServerMessageKind::Error, &error)
         }
         "result" => {
-            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": value});
+            let response = json!({"jsonrpc": "2.0", "id": 1, "result": value});
             let kind = ServerMessageKind::Answer { method: "tools/call", result: value };
-            check_by_revision(revision, kind, &answer)
+            check_by_revision(revision, kind, &response)
         }
         _ => {
             if value.as_object().is_none_or(Map::is_empty) {
                 return Err(format!("an {status} task has no input requests"));
             }
             let asking = json!({"resultType": "input_required", "inputRequests": value});
-            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": asking});
-            check_by_revision(revision, ServerMessageKind::Asking { result: &asking }, &answer)
+            let response = json!({"jsonrpc": "2.0", "id": 1, "result": asking});
+            check_by_revision(revision, ServerMessageKind::Asking { result: &asking }, &response)
         }
     }
 }
@@ -168,11 +168,11 @@ fn check_members(value: &Value, allowed: &[&str]) -> Result<(), String> {
 fn is_moment(text: &str) -> bool {
     let pattern = "dddd-dd-ddTdd:dd:dd";
     let Some((whole, rest)) = text.split_at_checked(pattern.len()) else { return false };
-    let fits = |(expected, letter): (char, char)| match expected {
-        'd' => letter.is_ascii_digit(),
-        other => letter == other,
+    let fits = |(expected, character): (char, char)| match expected {
+        'd' => character.is_ascii_digit(),
+        other => character == other,
     };
     let fraction = rest.strip_suffix('Z').and_then(|rest| rest.strip_prefix('.').or(Some(rest)));
     pattern.chars().zip(whole.chars()).all(fits)
-        && fraction.is_some_and(|digits| digits.chars().all(|letter| letter.is_ascii_digit()))
+        && fraction.is_some_and(|digits| digits.chars().all(|character| character.is_ascii_digit()))
 }

@@ -40,7 +40,7 @@ impl Referee {
         // A message can be rejected as a whole, so that even a readable id is not repeated.
         let unreadable = || if id.is_none() { self.open.len().checked_sub(1) } else { None };
         match found.or_else(unreadable) {
-            Some(at) => Ok(self.open.remove(at)),
+            Some(offset) => Ok(self.open.remove(offset)),
             None => match id {
                 Some(id) => Err(format!("a response to {id}, which is not a pending request")),
                 None => {
@@ -141,7 +141,7 @@ impl Referee {
     fn check_withdrawal(&mut self, params: &Value) -> Result<(), String> {
         let id = params["requestId"].to_string();
         match self.asked.iter().position(|asked| *asked == id) {
-            Some(at) => drop(self.asked.remove(at)),
+            Some(offset) => drop(self.asked.remove(offset)),
             None => {
                 return Err(format!(
                     "it cancels {id}, which is not a pending request of the server"
@@ -153,9 +153,10 @@ impl Referee {
 
     fn check_progress(&mut self, params: &Value) -> Result<bool, String> {
         let token = &params["progressToken"];
-        let at = self.find_open(|open| open.meta(meta::PROGRESS_TOKEN) == token);
-        let at = at.ok_or_else(|| format!("no pending request has the progress token {token}"))?;
-        let open = &mut self.open[at];
+        let offset = self.find_open(|open| open.meta(meta::PROGRESS_TOKEN) == token);
+        let offset =
+            offset.ok_or_else(|| format!("no pending request has the progress token {token}"))?;
+        let open = &mut self.open[offset];
         let progress = params["progress"].as_f64().ok_or("`progress` must be a number")?;
         if open.last_progress.is_some_and(|last| progress <= last) {
             return Err(format!("progress under {token} does not increase"));
@@ -167,17 +168,19 @@ impl Referee {
     fn check_log(&self, params: &Value) -> Result<bool, String> {
         let name = params["level"].as_str().unwrap_or_default();
         let level = Level::from_name(name).ok_or_else(|| format!("{name:?} is not a log level"))?;
-        let wants =
-            |open: &&OpenMessage| open.stateless && open.level.is_some_and(|least| level >= least);
+        let wants = |open: &&OpenMessage| {
+            open.stateless && open.level.is_some_and(|min_level| level >= min_level)
+        };
         if self.open.iter().any(|open| wants(&open)) {
             return Ok(true);
         }
         if !self.session.used {
             return Err(format!("no pending request wants log messages of level {name}"));
         }
-        let least = |least: Option<Level>| least.is_none_or(|least| level >= least);
+        let min_level =
+            |min_level: Option<Level>| min_level.is_none_or(|min_level| level >= min_level);
         let waiting = self.open.iter().filter(|open| !open.stateless);
-        if !least(self.session.level) && !waiting.map(|open| open.level).any(least) {
+        if !min_level(self.session.level) && !waiting.map(|open| open.level).any(min_level) {
             return Err(format!("the client requested no log messages of level {name}"));
         }
         match self.session.version == Version::Open || self.session.server.get("logging").is_some()
@@ -193,25 +196,25 @@ impl Referee {
         params: &Value,
         subscription: &Value,
     ) -> Result<(), String> {
-        let is_it = |open: &OpenMessage| {
+        let is_match = |open: &OpenMessage| {
             open.stateless && open.method == "subscriptions/listen" && open.has_id(subscription)
         };
-        let at = self.find_open(is_it);
-        let at = at.ok_or_else(|| format!("no subscription has the id {subscription}"))?;
-        let open = &mut self.open[at];
+        let offset = self.find_open(is_match);
+        let offset = offset.ok_or_else(|| format!("no subscription has the id {subscription}"))?;
+        let open = &mut self.open[offset];
         if method == "notifications/subscriptions/acknowledged" {
             if open.acknowledged.is_some() {
                 return Err(format!("the subscription {subscription} is acknowledged twice"));
             }
-            let honoured = params["notifications"].clone();
-            check_filter(&honoured, &open.params["notifications"])?;
-            open.acknowledged = Some(honoured);
+            let granted = params["notifications"].clone();
+            check_filter(&granted, &open.params["notifications"])?;
+            open.acknowledged = Some(granted);
             return Ok(());
         }
-        let Some(honoured) = &open.acknowledged else {
+        let Some(granted) = &open.acknowledged else {
             return Err(format!("the subscription {subscription} is not acknowledged yet"));
         };
-        match is_wanted(method, params, honoured) {
+        match is_wanted(method, params, granted) {
             true => Ok(()),
             false => Err(format!("the subscription {subscription} does not include {method}")),
         }
@@ -258,13 +261,13 @@ fn check_related(open: &OpenMessage, result: &Value) -> Result<(), String> {
 }
 
 /// The acknowledged filter must be a part of the requested one.
-fn check_filter(honoured: &Value, wanted: &Value) -> Result<(), String> {
-    for (key, value) in honoured.as_object().into_iter().flatten() {
-        let fair = match (value, &wanted[key]) {
-            (Value::Array(given), Value::Array(asked)) => {
-                given.iter().all(|uri| asked.contains(uri))
+fn check_filter(granted: &Value, expected: &Value) -> Result<(), String> {
+    for (key, value) in granted.as_object().into_iter().flatten() {
+        let fair = match (value, &expected[key]) {
+            (Value::Array(given), Value::Array(requests)) => {
+                given.iter().all(|uri| requests.contains(uri))
             }
-            (given, asked) => given == asked || *given == Value::Bool(false),
+            (item, request) => item == request || *item == Value::Bool(false),
         };
         if !fair {
             return Err(format!("`{key}` is acknowledged, but was not requested"));
@@ -273,18 +276,18 @@ fn check_filter(honoured: &Value, wanted: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn is_wanted(method: &str, params: &Value, honoured: &Value) -> bool {
+fn is_wanted(method: &str, params: &Value, granted: &Value) -> bool {
     match method {
-        "notifications/tools/list_changed" => honoured["toolsListChanged"] == true,
-        "notifications/prompts/list_changed" => honoured["promptsListChanged"] == true,
-        "notifications/resources/list_changed" => honoured["resourcesListChanged"] == true,
+        "notifications/tools/list_changed" => granted["toolsListChanged"] == true,
+        "notifications/prompts/list_changed" => granted["promptsListChanged"] == true,
+        "notifications/resources/list_changed" => granted["resourcesListChanged"] == true,
         "notifications/resources/updated" => {
             let uri = params["uri"].as_str().unwrap_or_default();
-            let watched = honoured["resourceSubscriptions"].as_array().into_iter().flatten();
+            let watched = granted["resourceSubscriptions"].as_array().into_iter().flatten();
             watched.filter_map(Value::as_str).any(|watched| subscription_covers(watched, uri))
         }
         "notifications/tasks" => {
-            let followed = honoured["taskIds"].as_array().into_iter().flatten();
+            let followed = granted["taskIds"].as_array().into_iter().flatten();
             followed.into_iter().any(|id| *id == params["taskId"])
         }
         _ => false,

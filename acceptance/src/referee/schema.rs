@@ -81,14 +81,14 @@ pub fn validate(revision: Revision, definition: &str, value: &Value) -> Result<(
 }
 
 fn complaints(validator: &Validator, definition: &str, value: &Value) -> Result<(), String> {
-    let complaints: Vec<String> = validator
+    let problems: Vec<String> = validator
         .iter_errors(value)
         .take(3)
         .map(|error| shortened(&format!("at `{}`: {error}", error.instance_path())))
         .collect();
-    match complaints.is_empty() {
+    match problems.is_empty() {
         true => Ok(()),
-        false => Err(format!("not a valid `{definition}`: {}", complaints.join("; "))),
+        false => Err(format!("not a valid `{definition}`: {}", problems.join("; "))),
     }
 }
 

@@ -80,16 +80,17 @@ fn check_skill(skill: &Value) -> Result<(), String> {
     let (mut seen, mut total) = (Vec::new(), 0);
     for file in files {
         check_members(file, &["uri", "digest", "size"])?;
-        let place = file["uri"].as_str().ok_or("a file has no `uri`")?;
-        if !place.starts_with(&format!("{folder}/")) || seen.contains(&place) {
-            return Err(format!("{uri}: {place} is outside of the skill or listed twice"));
+        let location = file["uri"].as_str().ok_or("a file has no `uri`")?;
+        if !location.starts_with(&format!("{folder}/")) || seen.contains(&location) {
+            return Err(format!("{uri}: {location} is outside of the skill or listed twice"));
         }
         let digest = file["digest"].as_str().and_then(|digest| digest.strip_prefix("sha256:"));
-        let is_hex = |text: &str| text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+        let is_hex =
+            |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if !digest.is_some_and(|hex| hex.len() == 64 && is_hex(hex)) {
-            return Err(format!("{place}: `digest` is not `sha256:` and 64 hexadecimal digits"));
+            return Err(format!("{location}: `digest` is not `sha256:` and 64 hexadecimal digits"));
         }
-        seen.push(place);
+        seen.push(location);
         total += file["size"].as_u64().ok_or("a file has no `size`")?;
     }
     if !seen.contains(&uri) || files.len() > MOST_FILES || total > MOST_BYTES {

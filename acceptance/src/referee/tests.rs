@@ -29,8 +29,8 @@ fn verdict(lines: &[&str]) -> Result<(), String> {
 }
 
 fn objects(lines: &[&str], reason: &str) {
-    let objection = verdict(lines).expect_err("an objection");
-    assert!(objection.contains(reason), "{objection}");
+    let problem = verdict(lines).expect_err("an objection");
+    assert!(problem.contains(reason), "{problem}");
 }
 
 /// A handshake, followed by these lines.
@@ -211,8 +211,8 @@ fn on_task(method: &str, result: &str) -> Result<(), String> {
     let request = format!(
         r#"> {{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},"_meta":{{{DECLARED}}}}}}}"#
     );
-    let answer = format!(r#"< {{"jsonrpc":"2.0","id":1,"result":{{{result}}}}}"#);
-    verdict(&[&request, &answer.replace("HEAD", HEAD)])
+    let response = format!(r#"< {{"jsonrpc":"2.0","id":1,"result":{{{result}}}}}"#);
+    verdict(&[&request, &response.replace("HEAD", HEAD)])
 }
 
 #[test]
@@ -243,8 +243,8 @@ fn a_task_has_the_members_of_its_state_and_no_others() {
         ("tasks/cancel", r#""resultType":"complete",HEAD,"status":"cancelled","ttlMs":1"#.to_owned(), "does not belong"),
     ];
     for (method, unfair, reason) in unfair {
-        let objection = on_task(method, &unfair).expect_err(&unfair);
-        assert!(objection.contains(reason), "{objection}");
+        let problem = on_task(method, &unfair).expect_err(&unfair);
+        assert!(problem.contains(reason), "{problem}");
     }
 }
 

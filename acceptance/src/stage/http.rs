@@ -61,9 +61,12 @@ impl HttpStage {
     pub fn serve(words: &[String]) -> Result<Self, String> {
         let words: Vec<&str> =
             words.iter().map(String::as_str).filter(|word| *word != "--stdio").collect();
-        let (heard, output) = channel();
-        let client =
-            Client { heard: Mutex::new(heard), session: Mutex::default(), notes: Mutex::default() };
+        let (sender, output) = channel();
+        let client = Client {
+            heard: Mutex::new(sender),
+            session: Mutex::default(),
+            notes: Mutex::default(),
+        };
         Ok(Self {
             server: ListeningServer::start(&words)?,
             line: Vec::new(),
@@ -116,8 +119,8 @@ impl HttpStage {
     fn cancel(&mut self, message: &Value) -> bool {
         let id = &message["params"]["requestId"];
         let alone = self.open.iter().position(|open| open.is(id) && open.kind.is_alone());
-        if let Some(at) = alone {
-            self.open.remove(at).end();
+        if let Some(offset) = alone {
+            self.open.remove(offset).end();
             return true;
         }
         locked(&self.client.session).id.is_none()

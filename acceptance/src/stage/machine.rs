@@ -86,15 +86,15 @@ impl MachineStage {
         match action {
             Action::Start(call) => {
                 let key = call.key;
-                let outlet = Arc::clone(&self.queue) as Arc<dyn ClientChannel>;
+                let channel = Arc::clone(&self.queue) as Arc<dyn ClientChannel>;
                 let (future, _) =
-                    self.service.start_call(call, outlet, Origin::new("local".into()));
+                    self.service.start_call(call, channel, Origin::new("local".into()));
                 self.calls.insert(key, Box::pin(future));
             }
             Action::Cancel(call, _) => _ = self.calls.remove(&call),
-            Action::InputResponse(ask, answer) => {
+            Action::InputResponse(ask, response) => {
                 if let Some(waiting) = self.asks.remove(&ask) {
-                    _ = waiting.send(answer);
+                    _ = waiting.send(response);
                 }
             }
             Action::ReleaseSubscriptions(_) | Action::RootsChanged | Action::Observe(_) => {}
@@ -109,9 +109,9 @@ impl MachineStage {
                 Report::Event(call, event) => {
                     self.machine.send_event(call, &event, self.now, &mut self.outbox);
                 }
-                Report::Ask(call, question, answer) => {
+                Report::Ask(call, input_request, answer) => {
                     if let Some(ask) =
-                        self.machine.request_input(call, &question, self.now, &mut self.outbox)
+                        self.machine.request_input(call, &input_request, self.now, &mut self.outbox)
                     {
                         self.asks.insert(ask, answer);
                     }
@@ -209,9 +209,13 @@ impl ClientChannel for Queue {
         Box::pin(std::future::ready(()))
     }
 
-    fn request_input(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(
+        &self,
+        call: CallKey,
+        input_request: InputRequest,
+    ) -> BoxFuture<'_, InputResponse> {
         let (answer, waiting) = oneshot::channel();
-        self.push(Report::Ask(call, question, answer));
+        self.push(Report::Ask(call, input_request, answer));
         Box::pin(async { waiting.await.unwrap_or_else(|_| Err("the connection is closed".into())) })
     }
 }

@@ -48,9 +48,9 @@ impl StdioChild {
             }
         }
         command.env("CREOLE_DATA_DIR", data.path());
-        let mut stage = Self::start(command)?;
-        stage._data = Some(data);
-        Ok(stage)
+        let mut child = Self::start(command)?;
+        child._data = Some(data);
+        Ok(child)
     }
 
     /// Starts any other program that uses its standard streams.
@@ -58,13 +58,13 @@ impl StdioChild {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
         let (input, to_write) = channel();
-        let (heard, output) = channel();
+        let (sender, output) = channel();
         let log = Arc::new(Mutex::new(String::new()));
         if let Some(stdin) = child.stdin.take() {
             thread::spawn(move || write_all(stdin, &to_write));
         }
         if let Some(stdout) = child.stdout.take() {
-            thread::spawn(move || read_lines(stdout, &heard));
+            thread::spawn(move || read_lines(stdout, &sender));
         }
         let logger = child.stderr.take().map(|stderr| {
             let log = Arc::clone(&log);
@@ -163,7 +163,7 @@ fn write_all(mut stdin: ChildStdin, to_write: &Receiver<Vec<u8>>) {
 }
 
 /// Forwards lines. A problem of a line is written into it, so that it matches nothing.
-fn read_lines(stdout: impl Read, heard: &Sender<String>) {
+fn read_lines(stdout: impl Read, sender: &Sender<String>) {
     let mut reader = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
@@ -178,7 +178,7 @@ fn read_lines(stdout: impl Read, heard: &Sender<String>) {
         if !complete {
             text.push_str(" (no newline at its end)");
         }
-        if heard.send(text).is_err() {
+        if sender.send(text).is_err() {
             return;
         }
     }
@@ -208,21 +208,21 @@ mod tests {
 
     #[test]
     fn lines_are_written_and_read_and_the_exit_is_clean() {
-        let mut stage = shell("cat");
-        stage.send(b"one\ntwo\n");
-        assert_eq!(stage.receive(SOON).as_deref(), Some("one"));
-        assert_eq!(stage.receive(SOON).as_deref(), Some("two"));
-        assert_eq!(stage.close(), Ok(()));
-        assert_eq!(stage.receive(SOON), None);
+        let mut child = shell("cat");
+        child.send(b"one\ntwo\n");
+        assert_eq!(child.receive(SOON).as_deref(), Some("one"));
+        assert_eq!(child.receive(SOON).as_deref(), Some("two"));
+        assert_eq!(child.close(), Ok(()));
+        assert_eq!(child.receive(SOON), None);
     }
 
     #[test]
     fn a_bad_exit_is_an_error_and_its_log_a_note() {
-        let mut stage = shell("read line; echo oh no >&2; exit 3");
-        stage.send(b"go\n");
-        assert_eq!(stage.receive(SOON), None);
-        assert_eq!(stage.close(), Err("exit status: 3".to_owned()));
-        assert_eq!(stage.notes(), "oh no\n");
+        let mut child = shell("read line; echo oh no >&2; exit 3");
+        child.send(b"go\n");
+        assert_eq!(child.receive(SOON), None);
+        assert_eq!(child.close(), Err("exit status: 3".to_owned()));
+        assert_eq!(child.notes(), "oh no\n");
     }
 
     #[test]
@@ -234,22 +234,22 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_a_valid_line_are_marked() {
-        let mut stage = shell(r"printf '\377\n{}'");
-        assert_eq!(stage.receive(SOON).as_deref(), Some("\u{fffd} (not UTF-8)"));
-        assert_eq!(stage.receive(SOON).as_deref(), Some("{} (no newline at its end)"));
+        let mut child = shell(r"printf '\377\n{}'");
+        assert_eq!(child.receive(SOON).as_deref(), Some("\u{fffd} (not UTF-8)"));
+        assert_eq!(child.receive(SOON).as_deref(), Some("{} (no newline at its end)"));
     }
 
     #[test]
     fn a_server_that_never_reads_does_not_block_the_test() {
-        let mut stage = shell("echo ready; exec sleep 60");
-        stage.send(&vec![b'a'; 1 << 20]);
-        assert_eq!(stage.receive(SOON).as_deref(), Some("ready"));
+        let mut child = shell("echo ready; exec sleep 60");
+        child.send(&vec![b'a'; 1 << 20]);
+        assert_eq!(child.receive(SOON).as_deref(), Some("ready"));
     }
 
     #[test]
     fn only_short_waits_are_real() {
-        let mut stage = shell("cat");
-        assert!(stage.advance(Duration::from_millis(1)));
-        assert!(!stage.advance(Duration::from_secs(30)));
+        let mut child = shell("cat");
+        assert!(child.advance(Duration::from_millis(1)));
+        assert!(!child.advance(Duration::from_secs(30)));
     }
 }

@@ -66,16 +66,16 @@ mod tests {
 
     #[test]
     fn a_report_shows_the_location_both_sides_and_the_session() {
-        let mut conversation = ConversationLog::default();
-        conversation.add(">", "{\"id\":1}\n");
-        conversation.add("<", "{\"id\":2}");
+        let mut log = ConversationLog::default();
+        log.add(">", "{\"id\":1}\n");
+        log.add("<", "{\"id\":2}");
         let failure = Failure(Box::new(FailureReport {
             file: PathBuf::from("t.txt"),
             line: 6,
             what: "not the expected message (at id)".to_owned(),
             expected: "{\"id\":1}".to_owned(),
             got: "{\"id\":2}".to_owned(),
-            conversation,
+            conversation: log,
             notes: "stderr of the server\n".to_owned(),
         }));
         let report = "t.txt:6: not the expected message (at id)\n  expected:\n      {\"id\":1}\n  \
@@ -86,9 +86,9 @@ mod tests {
 
     #[test]
     fn a_megabyte_is_not_printed() {
-        let mut conversation = ConversationLog::default();
-        conversation.add(">", &"é".repeat(1_048_576));
-        assert!(conversation.lines[0].len() < 5000);
-        assert!(conversation.lines[0].ends_with("… (2097152 bytes)"));
+        let mut log = ConversationLog::default();
+        log.add(">", &"é".repeat(1_048_576));
+        assert!(log.lines[0].len() < 5000);
+        assert!(log.lines[0].ends_with("… (2097152 bytes)"));
     }
 }

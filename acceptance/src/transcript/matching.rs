@@ -39,8 +39,8 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    fn new(what: impl Into<String>) -> Self {
-        Self { path: Vec::new(), what: what.into() }
+    fn new(message: impl Into<String>) -> Self {
+        Self { path: Vec::new(), what: message.into() }
     }
 
     /// The difference of a message that was not expected.
@@ -124,16 +124,16 @@ fn batches(
     captures: &mut Captures,
 ) -> MatchResult {
     if expected.len() != got.len() {
-        let what = format!("{} messages, expected {}", got.len(), expected.len());
-        return Err(Difference::new(what));
+        let text = format!("{} messages, expected {}", got.len(), expected.len());
+        return Err(Difference::new(text));
     }
     let mut left: Vec<&IdentifiedMessage> = got.iter().collect();
     for (index, wanted) in expected.iter().enumerate() {
         let found = left.iter().position(|message| messages(wanted, message, captures).is_ok());
-        let Some(at) = found else {
+        let Some(offset) = found else {
             return Err(Difference::new("no entry of the batch matches this one").inside(index));
         };
-        left.remove(at);
+        left.remove(offset);
     }
     Ok(())
 }
@@ -191,9 +191,9 @@ fn objects(
     got: &Map<String, Value>,
     captures: &mut Captures,
 ) -> MatchResult {
-    for (name, wanted) in expected.iter().filter(|(name, _)| *name != ANY) {
+    for (name, required) in expected.iter().filter(|(name, _)| *name != ANY) {
         match got.get(name) {
-            Some(value) => values(wanted, value, captures).map_err(|d| d.inside(name))?,
+            Some(value) => values(required, value, captures).map_err(|d| d.inside(name))?,
             None => return Err(Difference::new("is missing").inside(name)),
         }
     }
@@ -213,11 +213,11 @@ fn arrays(expected: &[Value], got: &[Value], captures: &mut Captures) -> MatchRe
         };
     }
     if expected.len() != got.len() {
-        let what = format!("{} elements, expected {}", got.len(), expected.len());
-        return Err(Difference::new(what));
+        let message = format!("{} elements, expected {}", got.len(), expected.len());
+        return Err(Difference::new(message));
     }
-    for (index, (wanted, value)) in expected.iter().zip(got).enumerate() {
-        values(wanted, value, captures).map_err(|d| d.inside(index))?;
+    for (index, (required, value)) in expected.iter().zip(got).enumerate() {
+        values(required, value, captures).map_err(|d| d.inside(index))?;
     }
     Ok(())
 }
@@ -305,8 +305,8 @@ mod tests {
 
     #[test]
     fn a_difference_names_its_path() {
-        let verdict = compare(r#"{"tools":[{"name":"echo"}]}"#, r#"{"tools":[{"name":"hello"}]}"#);
-        assert_eq!(verdict, Err("at tools.0.name: \"hello\", expected \"echo\"".into()));
+        let result = compare(r#"{"tools":[{"name":"echo"}]}"#, r#"{"tools":[{"name":"hello"}]}"#);
+        assert_eq!(result, Err("at tools.0.name: \"hello\", expected \"echo\"".into()));
     }
 
     #[test]

@@ -42,8 +42,8 @@ impl MetaHeaders {
     pub(super) fn expand(&mut self, text: &str) -> Result<String, String> {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some(at) = rest.find(MEMBER) {
-            let (before, after) = rest.split_at(at + MEMBER.len());
+        while let Some(offset) = rest.find(MEMBER) {
+            let (before, after) = rest.split_at(offset + MEMBER.len());
             out.push_str(before);
             rest = after;
             let (named, closing) = match (after.strip_prefix("{@"), after.strip_prefix('@')) {

@@ -17,8 +17,8 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    pub(super) fn new(file: &Path, line: usize, what: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), line, what: what.into() }
+    pub(super) fn new(file: &Path, line: usize, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line, what: message.into() }
     }
 }
 
@@ -40,9 +40,9 @@ pub(super) fn transcript(file: &Path, source: &str) -> Result<Transcript, ParseE
             TranscriptPart::Headers => reader.header(line),
             TranscriptPart::Dialogue => reader.dialogue(line),
         };
-        read.map_err(|what| ParseError::new(file, index + 1, what))?;
+        read.map_err(|message| ParseError::new(file, index + 1, message))?;
     }
-    reader.finish().map_err(|what| ParseError::new(file, source.lines().count(), what))
+    reader.finish().map_err(|message| ParseError::new(file, source.lines().count(), message))
 }
 
 enum TranscriptPart {
@@ -192,7 +192,7 @@ impl TranscriptReader {
     }
 
     fn finish(mut self) -> Result<Transcript, String> {
-        let missing = |what: &str| Err(format!("{what} is missing"));
+        let missing = |description: &str| Err(format!("{description} is missing"));
         if self.transcript.prose.is_empty() {
             return missing("the prose that says what is shown");
         }

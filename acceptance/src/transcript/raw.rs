@@ -42,13 +42,13 @@ fn escape<'a>(text: &'a str, out: &mut Vec<u8>) -> Result<&'a str, String> {
         Some(b'u') => 5,
         _ => 1,
     };
-    let (written, rest) =
+    let (output, rest) =
         text.split_at_checked(length).ok_or_else(|| format!("unknown escape: \\{text}"))?;
-    if let Some(digits) = written.strip_prefix('x') {
-        out.push(u8::from_str_radix(digits, 16).map_err(|_| format!("not a byte: \\{written}"))?);
+    if let Some(digits) = output.strip_prefix('x') {
+        out.push(u8::from_str_radix(digits, 16).map_err(|_| format!("not a byte: \\{output}"))?);
     } else {
-        let character: String = serde_json::from_str(&format!("\"\\{written}\""))
-            .map_err(|_| format!("unknown escape: \\{written}"))?;
+        let character: String = serde_json::from_str(&format!("\"\\{output}\""))
+            .map_err(|_| format!("unknown escape: \\{output}"))?;
         out.extend(character.bytes());
     }
     Ok(rest)

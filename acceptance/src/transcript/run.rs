@@ -127,8 +127,8 @@ impl<'a> Play<'a> {
             Payload::Line(text) => match text::substitute(text, &self.captures) {
                 Ok(line) => (line + "\n").into_bytes(),
                 Err(name) => {
-                    let what = format!("{name} has not been captured");
-                    return Err(self.failure(&what, text, ""));
+                    let message = format!("{name} has not been captured");
+                    return Err(self.failure(&message, text, ""));
                 }
             },
         };
@@ -148,11 +148,11 @@ impl<'a> Play<'a> {
                 return Err(self.failure("no message arrives", &texts(&open), ""));
             };
             match self.find(&open, &message) {
-                Ok(at) => drop(open.remove(at)),
+                Ok(offset) => drop(open.remove(offset)),
                 Err(_) if self.corrections.is_some() => strays.push(message),
                 Err(difference) => {
-                    let what = format!("not the expected message ({difference})");
-                    return Err(self.failure(&what, &texts(&open), &message));
+                    let text = format!("not the expected message ({difference})");
+                    return Err(self.failure(&text, &texts(&open), &message));
                 }
             }
         }
@@ -207,11 +207,11 @@ impl<'a> Play<'a> {
         Some(message)
     }
 
-    fn failure(&mut self, what: &str, expected: &str, got: &str) -> Failure {
+    fn failure(&mut self, description: &str, expected: &str, got: &str) -> Failure {
         Failure(Box::new(FailureReport {
             file: self.transcript.file.clone(),
             line: self.line,
-            what: what.to_owned(),
+            what: description.to_owned(),
             expected: or_nothing(expected),
             got: or_nothing(got),
             conversation: self.conversation.clone(),

@@ -44,15 +44,15 @@ pub(super) fn matches(pattern: &str, got: &str, captures: &mut Captures) -> bool
 pub(super) fn substitute(line: &str, captures: &Captures) -> Result<String, String> {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
-    while let Some(at) = rest.find("${") {
-        let Some(name) = name_at(&rest[at..]) else {
-            out.push_str(&rest[..at + 2]);
-            rest = &rest[at + 2..];
+    while let Some(offset) = rest.find("${") {
+        let Some(name) = name_at(&rest[offset..]) else {
+            out.push_str(&rest[..offset + 2]);
+            rest = &rest[offset + 2..];
             continue;
         };
         let json = captures.0.get(name).ok_or_else(|| name.to_owned())?;
-        out.push_str(&rest[..at]);
-        rest = &rest[at + name.len() + 3..];
+        out.push_str(&rest[..offset]);
+        rest = &rest[offset + name.len() + 3..];
         let quoted = out.ends_with('"') && !out.ends_with("\\\"") && rest.starts_with('"');
         if quoted {
             out.pop();
@@ -74,20 +74,20 @@ enum Piece<'a> {
 
 fn pieces(pattern: &str) -> Vec<Piece<'_>> {
     let mut out = Vec::new();
-    let (mut literal, mut at) = (0, 0);
-    while let Some(character) = pattern[at..].chars().next() {
-        let (piece, length) = match name_at(&pattern[at..]) {
+    let (mut literal, mut offset) = (0, 0);
+    while let Some(character) = pattern[offset..].chars().next() {
+        let (piece, length) = match name_at(&pattern[offset..]) {
             Some(name) => (Piece::Name(name), name.len() + 3),
-            None if pattern[at..].starts_with(ANY) => (Piece::Anything, ANY.len()),
+            None if pattern[offset..].starts_with(ANY) => (Piece::Anything, ANY.len()),
             None => {
-                at += character.len_utf8();
+                offset += character.len_utf8();
                 continue;
             }
         };
-        out.push(Piece::Literal(&pattern[literal..at]));
+        out.push(Piece::Literal(&pattern[literal..offset]));
         out.push(piece);
-        at += length;
-        literal = at;
+        offset += length;
+        literal = offset;
     }
     out.push(Piece::Literal(&pattern[literal..]));
     out
@@ -112,7 +112,7 @@ fn walk(pieces: &[Piece<'_>], got: &str, captures: &mut Captures) -> bool {
     if let Some(text) = known {
         return got.strip_prefix(text.as_str()).is_some_and(|left| walk(rest, left, captures));
     }
-    let ends = got.char_indices().map(|(at, _)| at).chain([got.len()]);
+    let ends = got.char_indices().map(|(offset, _)| offset).chain([got.len()]);
     match first {
         Piece::Name(name) => ends.skip(1).any(|end| {
             let (taken, left) = got.split_at(end);

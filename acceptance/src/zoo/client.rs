@@ -75,8 +75,8 @@ impl ZooClient {
 
     /// Connects, and returns the server's description: `server`, `capabilities`, `instructions`.
     pub fn connect(&mut self) -> Result<Value, String> {
-        let stated = |found: &Value, server: &Value| {
-            let (capabilities, instructions) = (&found["capabilities"], &found["instructions"]);
+        let stated = |value: &Value, server: &Value| {
+            let (capabilities, instructions) = (&value["capabilities"], &value["instructions"]);
             json!({"server": server, "capabilities": capabilities, "instructions": instructions})
         };
         match self.era {
@@ -86,18 +86,18 @@ impl ZooClient {
                     "capabilities": answers::capabilities(),
                     "clientInfo": {"name": "zoo", "version": "1"},
                 });
-                let welcome = self.result("initialize", params)?;
+                let initialize_result = self.result("initialize", params)?;
                 self.tell("notifications/initialized")?;
-                Ok(stated(&welcome, &welcome["serverInfo"]))
+                Ok(stated(&initialize_result, &initialize_result["serverInfo"]))
             }
             ZooEra::Stateless => {
-                let found = self.result("server/discover", json!({}))?;
+                let value = self.result("server/discover", json!({}))?;
                 // A server without change notifications may refuse.
                 let _ = self.listen(json!({
                     "toolsListChanged": true, "resourcesListChanged": true,
                     "promptsListChanged": true,
                 }));
-                Ok(stated(&found, &found["_meta"][format!("{PREFIX}serverInfo")]))
+                Ok(stated(&value, &value["_meta"][format!("{PREFIX}serverInfo")]))
             }
         }
     }
@@ -129,22 +129,22 @@ impl ZooClient {
 
     /// Waits for a notification of this method that belongs to no request, and takes it.
     pub(super) fn hear(&mut self, method: &str, within: Duration) -> Option<Value> {
-        self.hear_one(within, |told| told["method"] == method)
+        self.hear_one(within, |message| message["method"] == method)
     }
 
     /// Waits for a log message that contains this text, and takes it. Earlier messages stay.
     pub(super) fn hear_log(&mut self, text: &str, within: Duration) -> Option<Value> {
-        self.hear_one(within, |told| {
-            let data = told["params"]["data"].as_str();
-            told["method"] == LOG && data.is_some_and(|data| data.contains(text))
+        self.hear_one(within, |message| {
+            let data = message["params"]["data"].as_str();
+            message["method"] == LOG && data.is_some_and(|data| data.contains(text))
         })
     }
 
-    fn hear_one(&mut self, within: Duration, is_it: impl Fn(&Value) -> bool) -> Option<Value> {
+    fn hear_one(&mut self, within: Duration, is_match: impl Fn(&Value) -> bool) -> Option<Value> {
         let end = Instant::now() + within;
         loop {
-            if let Some(place) = self.heard.iter().position(&is_it) {
-                return Some(self.heard.remove(place));
+            if let Some(index) = self.heard.iter().position(&is_match) {
+                return Some(self.heard.remove(index));
             }
             let wait = end.checked_duration_since(Instant::now())?;
             let message = self.wire.receive(wait)?;
@@ -167,11 +167,11 @@ impl ZooClient {
             }
             let result = &last.answer["result"];
             let mut responses = Map::new();
-            for (key, question) in result["inputRequests"].as_object().into_iter().flatten() {
-                let method = question["method"].as_str().unwrap_or_default();
-                all.asked.push(json!({"method": method, "params": question["params"]}));
-                let answer = answers::answer(method, &question["params"], &self.folder);
-                responses.insert(key.clone(), answer.unwrap_or_default());
+            for (key, received) in result["inputRequests"].as_object().into_iter().flatten() {
+                let method = received["method"].as_str().unwrap_or_default();
+                all.asked.push(json!({"method": method, "params": received["params"]}));
+                let response = answers::answer(method, &received["params"], &self.folder);
+                responses.insert(key.clone(), response.unwrap_or_default());
             }
             next = params.clone();
             next["inputResponses"] = Value::Object(responses);
@@ -182,8 +182,8 @@ impl ZooClient {
 
     /// The result of a request, or its error as text.
     fn result(&mut self, method: &str, params: Value) -> Result<Value, String> {
-        let answer = self.request(method, params)?.answer;
-        answer.get("result").cloned().ok_or_else(|| format!("{method}: {answer}"))
+        let response = self.request(method, params)?.answer;
+        response.get("result").cloned().ok_or_else(|| format!("{method}: {response}"))
     }
 
     /// Opens a stream of change notifications and waits for its acknowledgement.
@@ -206,14 +206,14 @@ impl ZooClient {
     /// Sends a request and waits for its response.
     fn exchange(&mut self, method: &str, params: Value) -> Result<ZooResponse, String> {
         let id = self.send(method, params)?;
-        let (mut asked, mut progress) = (Vec::new(), Vec::new());
+        let (mut requests, mut progress) = (Vec::new(), Vec::new());
         let end = Instant::now() + PATIENCE;
         while let Some(wait) = end.checked_duration_since(Instant::now()) {
             let Some(message) = self.wire.receive(wait) else { break };
             if message["id"] == id && message.get("method").is_none() {
-                return Ok(ZooResponse { answer: message, asked, progress });
+                return Ok(ZooResponse { answer: message, asked: requests, progress });
             }
-            self.take(message, &mut asked, &mut progress)?;
+            self.take(message, &mut requests, &mut progress)?;
         }
         Err(format!("{method} was not answered:\n{}", self.wire.notes()))
     }
@@ -222,7 +222,7 @@ impl ZooClient {
     fn take(
         &mut self,
         message: Value,
-        asked: &mut Vec<Value>,
+        requests: &mut Vec<Value>,
         progress: &mut Vec<Value>,
     ) -> Result<(), String> {
         let Some(method) = message["method"].as_str().map(str::to_owned) else {
@@ -231,15 +231,15 @@ impl ZooClient {
         };
         let params = message["params"].clone();
         if let Some(id) = message.get("id") {
-            let answer = match answers::answer(&method, &params, &self.folder) {
+            let response = match answers::answer(&method, &params, &self.folder) {
                 Some(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
                 None => {
                     let error = json!({"code": -32601, "message": "Method not found"});
                     json!({"jsonrpc": "2.0", "id": id, "error": error})
                 }
             };
-            asked.push(json!({"method": method, "params": params}));
-            return self.wire.send(&answer);
+            requests.push(json!({"method": method, "params": params}));
+            return self.wire.send(&response);
         }
         if method == "notifications/progress" {
             progress.push(params);

@@ -45,8 +45,8 @@ pub fn differences(direct: (&Record, ZooEra), through: (&Record, ZooEra)) -> Vec
     let (expected, seen) = (compared(direct.0), compared(through.0));
     let expected = translated(expected, crosses, through.1);
     let mut found = Vec::new();
-    for (place, entry) in expected.iter().enumerate() {
-        match seen.get(place) {
+    for (index, entry) in expected.iter().enumerate() {
+        match seen.get(index) {
             Some(other) => compare(&entry.name, &entry.seen, &other.seen, &mut found),
             None => found.push(format!("{}: not reached", entry.name)),
         }
@@ -68,16 +68,16 @@ fn plain(record: &Record) -> Record {
             without(result, &["resultType", "ttlMs", "cacheScope"]);
             unnamed(result);
         }
-        for told in each(&mut seen, "progress") {
-            without(told, &["progressToken", "_meta"]);
+        for message in each(&mut seen, "progress") {
+            without(message, &["progressToken", "_meta"]);
         }
-        if let Some(asked) = seen.get_mut("asked").and_then(Value::as_array_mut) {
-            asked.retain(|question| question["method"] != "roots/list");
+        if let Some(requests) = seen.get_mut("asked").and_then(Value::as_array_mut) {
+            requests.retain(|request| request["method"] != "roots/list");
         }
-        for asked in each(&mut seen, "asked") {
-            without(&mut asked["params"], &["_meta"]);
-            if asked["params"]["mode"] == "form" {
-                without(&mut asked["params"], &["mode"]);
+        for received in each(&mut seen, "asked") {
+            without(&mut received["params"], &["_meta"]);
+            if received["params"]["mode"] == "form" {
+                without(&mut received["params"], &["mode"]);
             }
         }
         if lacks_method(&seen) {
@@ -111,8 +111,8 @@ fn translated(record: Record, crosses: bool, to: ZooEra) -> Record {
         }
         if crosses {
             each(&mut entry.seen, "items").for_each(|item| without(item, &["execution"]));
-            for asked in each(&mut entry.seen, "asked") {
-                without(&mut asked["params"], &["elicitationId"]);
+            for request in each(&mut entry.seen, "asked") {
+                without(&mut request["params"], &["elicitationId"]);
             }
             if entry.seen["error"]["code"] == NOT_FOUND.0 {
                 entry.seen["error"]["code"] = json!(NOT_FOUND.1);
@@ -159,23 +159,23 @@ fn without(value: &mut Value, members: &[&str]) {
 }
 
 /// Adds each path at which two values differ.
-fn compare(place: &str, expected: &Value, seen: &Value, found: &mut Vec<String>) {
+fn compare(location: &str, expected: &Value, seen: &Value, found: &mut Vec<String>) {
     match (expected, seen) {
         (Value::Object(left), Value::Object(right)) => {
             let names = left.keys().chain(right.keys().filter(|name| !left.contains_key(*name)));
             for name in names {
                 let side = |of: &Map<String, Value>| of.get(name).cloned().unwrap_or_default();
-                compare(&format!("{place} / {name}"), &side(left), &side(right), found);
+                compare(&format!("{location} / {name}"), &side(left), &side(right), found);
             }
         }
         (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
             for (index, (left, right)) in left.iter().zip(right).enumerate() {
-                compare(&format!("{place} / {index}"), left, right, found);
+                compare(&format!("{location} / {index}"), left, right, found);
             }
         }
         _ if expected != seen => {
             found.push(format!(
-                "{place}:\n    direct  {}\n    through {}",
+                "{location}:\n    direct  {}\n    through {}",
                 short(expected),
                 short(seen)
             ));
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn every_other_difference_of_a_list_is_reported() {
         let direct = json!({"items": [{"name": "a"}, {"name": "b"}], "server": null});
-        for (items, server, place) in [
+        for (items, server, location) in [
             (json!([{"name": "b"}, {"name": "a"}]), "s", "tools/list / items / 0 / name"),
             (json!([{"name": "a"}]), "s", "tools/list / items"),
             (
@@ -230,7 +230,7 @@ mod tests {
             (json!([{"name": "a"}, {"name": "b"}]), "creole", "tools/list / server / name"),
         ] {
             let found = lists(direct.clone(), json!({"items": items, "server": {"name": server}}));
-            assert!(found.first().is_some_and(|first| first.starts_with(place)), "{found:?}");
+            assert!(found.first().is_some_and(|first| first.starts_with(location)), "{found:?}");
         }
     }
 

@@ -36,10 +36,10 @@ impl Folder {
         // No capital letters: some servers convert paths to lower case.
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("zoo-{}-{}", process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let kept = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir();
-        let kept = kept.map_err(|error| error.to_string())?;
-        let path = kept.path().canonicalize().map_err(|error| error.to_string())?;
-        let folder = Self { _kept: kept, path };
+        let directory = tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir();
+        let directory = directory.map_err(|error| error.to_string())?;
+        let path = directory.path().canonicalize().map_err(|error| error.to_string())?;
+        let folder = Self { _kept: directory, path };
         folder.write("first.md", "# First\n\nNothing leaves this folder.\n")?;
         folder.write("second.md", "# Second\n\nGr\u{fc}\u{df}e, \u{4e16}\u{754c}.\n")?;
         folder.write("below/third.md", "# Third\n")?;
@@ -87,8 +87,8 @@ impl Folder {
     fn write(&self, name: &str, text: &str) -> Result<(), String> {
         let path = self.path.join(name);
         let parent = path.parent().unwrap_or(&self.path);
-        let written = fs::create_dir_all(parent).and_then(|()| fs::write(&path, text));
-        written.map_err(|error| format!("{}: {error}", path.display()))
+        let result = fs::create_dir_all(parent).and_then(|()| fs::write(&path, text));
+        result.map_err(|error| format!("{}: {error}", path.display()))
     }
 }
 

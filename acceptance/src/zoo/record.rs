@@ -111,9 +111,12 @@ impl ZooStep {
             Self::CallUntil(tool, text) => {
                 let text = client.folder().fill(text);
                 let has = |client: &mut ZooClient| {
-                    let called = client.request("tools/call", json!({"name": tool}));
-                    let content = called.map(|it| it.answer["result"]["content"][0].clone());
-                    content.is_ok_and(|it| it["text"].as_str().is_some_and(|it| it.contains(&text)))
+                    let result = client.request("tools/call", json!({"name": tool}));
+                    let content = result
+                        .map(|zoo_response| zoo_response.answer["result"]["content"][0].clone());
+                    content.is_ok_and(|value| {
+                        value["text"].as_str().is_some_and(|output| output.contains(&text))
+                    })
                 };
                 let found = within(WHILE, || has(client)).is_some();
                 note(client, record, format!("call {tool} until {text}"), &json!(found));
@@ -144,13 +147,13 @@ impl ZooStep {
                 note(client, record, "change roots".to_owned(), &outcome(done));
             }
             Self::Hear(method) => {
-                let heard = client.hear(method, WHILE).is_some();
-                note(client, record, format!("hear {method}"), &json!(heard));
+                let is_listening = client.hear(method, WHILE).is_some();
+                note(client, record, format!("hear {method}"), &json!(is_listening));
             }
             Self::HearLog(text) => {
                 let has_logs = client.era() == ZooEra::Handshake;
-                let heard = has_logs && client.hear_log(text, WHILE).is_some();
-                note(client, record, format!("hear {LOG} {text}"), &json!(heard));
+                let is_listening = has_logs && client.hear_log(text, WHILE).is_some();
+                note(client, record, format!("hear {LOG} {text}"), &json!(is_listening));
             }
         }
     }
@@ -176,12 +179,12 @@ fn ask(client: &mut ZooClient, record: &mut Record, name: String, method: &str, 
 fn list(client: &mut ZooClient, method: &str, member: &str) -> Value {
     let (mut items, mut params) = (Vec::new(), json!({}));
     for _ in 0..PAGES {
-        let answer = match client.request(method, params) {
-            Ok(answered) => answered.answer,
+        let response = match client.request(method, params) {
+            Ok(returned) => returned.answer,
             Err(problem) => return json!({"failed": problem}),
         };
-        let result = &answer["result"];
-        if let Some(error) = answer.get("error") {
+        let result = &response["result"];
+        if let Some(error) = response.get("error") {
             return json!({"error": error});
         }
         let Some(page) = result[member].as_array() else {

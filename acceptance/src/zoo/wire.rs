@@ -64,8 +64,8 @@ impl Http {
     /// A transport without a session.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
-        let (heard, messages) = channel();
-        Self { address, session: Arc::default(), heard, messages }
+        let (sender, messages) = channel();
+        Self { address, session: Arc::default(), heard: sender, messages }
     }
 
     fn send(&self, message: &Value) -> Result<(), String> {
@@ -106,13 +106,13 @@ impl Http {
 
     /// Sends a request in a thread, and receives the messages of its response.
     fn begin(&self, request: Request, id: Value) {
-        let (address, heard) = (self.address, self.heard.clone());
+        let (address, sender) = (self.address, self.heard.clone());
         let session = Arc::clone(&self.session);
         thread::spawn(move || {
-            if let Err(problem) = exchange(address, &request, &session, &heard) {
+            if let Err(problem) = exchange(address, &request, &session, &sender) {
                 // A request without a response ends with the error. The receiver may be gone.
                 let error = json!({"transport": problem});
-                let _ = heard.send(json!({"jsonrpc": "2.0", "id": id, "error": error}));
+                let _ = sender.send(json!({"jsonrpc": "2.0", "id": id, "error": error}));
             }
         });
     }
@@ -127,7 +127,7 @@ fn exchange(
     address: SocketAddr,
     request: &Request,
     session: &Mutex<Option<String>>,
-    heard: &Sender<Value>,
+    sender: &Sender<Value>,
 ) -> Result<(), String> {
     let mut connection = Connection::open(address)?;
     connection.write(&request.bytes(address))?;
@@ -144,11 +144,11 @@ fn exchange(
         let read = std::io::Read::read_to_end(&mut connection.body(&head), &mut body);
         read.map_err(|error| error.to_string())?;
         // The receiver may be gone.
-        let _ = heard.send(parse(&body));
+        let _ = sender.send(parse(&body));
         return Ok(());
     }
     for event in Events::new(connection.body(&head)).filter(|event| !event.data.is_empty()) {
-        if heard.send(parse(event.data.as_bytes())).is_err() {
+        if sender.send(parse(event.data.as_bytes())).is_err() {
             break;
         }
     }

@@ -11,11 +11,14 @@ use crate::{command, creole, greeted, write};
 /// Starts the preset `mcp-chain` with these additional arguments.
 fn chain(folder: &TempDir, words: &[&str]) -> Server {
     let words = [&["serve", "--preset", "mcp-chain"], words].concat();
-    let (server, welcome) = greeted(command(folder.path(), &words));
-    assert_eq!(welcome["protocolVersion"], "2025-03-26");
-    assert_eq!(welcome["capabilities"], json!({"tools": {}, "resources": {}, "prompts": {}}));
+    let (server, initialize_result) = greeted(command(folder.path(), &words));
+    assert_eq!(initialize_result["protocolVersion"], "2025-03-26");
+    assert_eq!(
+        initialize_result["capabilities"],
+        json!({"tools": {}, "resources": {}, "prompts": {}})
+    );
     let expected = json!({"name": "mcp-chain-server", "version": "1.0.0"});
-    assert_eq!(welcome["serverInfo"], expected);
+    assert_eq!(initialize_result["serverInfo"], expected);
     server
 }
 
@@ -28,8 +31,8 @@ fn names(server: &mut Server, kind: &str, member: &str) -> Vec<String> {
 }
 
 /// The code, the message and the data of an error.
-fn error(answer: &Value) -> (i64, &str, &str) {
-    let error = &answer["error"];
+fn error(response: &Value) -> (i64, &str, &str) {
+    let error = &response["error"];
     let text = |member: &str| error[member].as_str().unwrap_or_default();
     (error["code"].as_i64().unwrap_or_default(), text("message"), text("data"))
 }

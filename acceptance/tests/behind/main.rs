@@ -43,9 +43,9 @@ fn greeted(command: Command) -> (Server, Value) {
         "capabilities": {},
         "clientInfo": {"name": "acceptance", "version": "1"},
     });
-    let welcome = server.request("initialize", &params);
+    let initialize_result = server.request("initialize", &params);
     server.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
-    (server, welcome["result"].clone())
+    (server, initialize_result["result"].clone())
 }
 
 /// Writes a configuration file into a folder.

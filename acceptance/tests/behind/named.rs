@@ -28,8 +28,11 @@ fn a_program_gets_the_environment_variables_that_the_command_line_names() {
         let program = ["--", &creole, "serve", "telling.toml"];
         let mut command = command(folder.path(), &[&entries[..], &program[..]].concat());
         command.env("HANDED_ON", "one");
-        let (server, welcome) = greeted(command);
-        assert_eq!(welcome["serverInfo"]["name"], "one-two", "{verb}: {welcome}");
+        let (server, initialize_result) = greeted(command);
+        assert_eq!(
+            initialize_result["serverInfo"]["name"], "one-two",
+            "{verb}: {initialize_result}"
+        );
         let _ = server.finish();
     }
 }
@@ -39,10 +42,10 @@ fn an_entry_that_is_not_there_is_missed_at_once() {
     let folder = telling();
     for verb in ["serve", "connect"] {
         let words = [verb, "--env", "HANDED_ON", "--", "true"];
-        let ran = command(folder.path(), &words).env_remove("HANDED_ON").output().unwrap();
-        assert_eq!(ran.status.code(), Some(2), "{verb}");
+        let output = command(folder.path(), &words).env_remove("HANDED_ON").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{verb}");
         let expected = "error: the environment variable `HANDED_ON` is not set; set it, or write `HANDED_ON=VALUE`\n";
-        assert_eq!(String::from_utf8_lossy(&ran.stderr), expected, "{verb}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), expected, "{verb}");
     }
 }
 
@@ -59,10 +62,11 @@ fn an_upstream_dialect_is_used_whether_configured_or_detected() {
     for words in said {
         let is_named = words.contains(&"--preset");
         let behind = if is_named { &[][..] } else { &program[..] };
-        let (mut server, welcome) = greeted(command(folder.path(), &[words, behind].concat()));
-        assert_eq!(welcome["serverInfo"]["name"], "bb-mcp-server", "{words:?}");
-        let answer = server.call("hello", &json!({"name": "Ann"}));
-        assert_eq!(told(&answer).as_deref(), Ok("Hello, Ann!"), "{words:?}");
+        let (mut server, initialize_result) =
+            greeted(command(folder.path(), &[words, behind].concat()));
+        assert_eq!(initialize_result["serverInfo"]["name"], "bb-mcp-server", "{words:?}");
+        let response = server.call("hello", &json!({"name": "Ann"}));
+        assert_eq!(told(&response).as_deref(), Ok("Hello, Ann!"), "{words:?}");
         let ended = server.finish();
         let is_guessed = words.len() == 1;
         assert_eq!(

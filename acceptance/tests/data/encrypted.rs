@@ -61,8 +61,8 @@ fn an_encrypted_server_must_prove_its_name_if_the_address_requires_it() {
         assert_eq!(rows.as_deref(), Ok(r#"{"rows":[{"ssl":true}],"more":false}"#), "{name}");
     }
     for name in ["plain", "unknown_authority", "other_name"] {
-        let answer = server.call(name, &json!({})).to_string();
-        assert!(answer.contains("is not available"), "{name}: {answer}");
+        let response = server.call(name, &json!({})).to_string();
+        assert!(response.contains("is not available"), "{name}: {response}");
     }
     let made = told(&server.call("create_task", &json!({"description": "Whisper"})));
     assert!(made.as_ref().is_ok_and(|made| made.contains("Whisper")), "{made:?}");
@@ -82,6 +82,6 @@ fn an_unencrypted_server_is_used_only_if_the_address_allows_it() {
     let mut server = start(folder.path(), &text.concat());
     let rows = told(&server.call("preferred", &json!({})));
     assert_eq!(rows.as_deref(), Ok(r#"{"rows":[{"ssl":false}],"more":false}"#));
-    let answer = server.call("required", &json!({})).to_string();
-    assert!(answer.contains("is not available"), "{answer}");
+    let response = server.call("required", &json!({})).to_string();
+    assert!(response.contains("is not available"), "{response}");
 }

@@ -32,9 +32,9 @@ fn inspected(name: &str, variables: &[(&str, &str)], steps: &Steps) -> Option<Va
     let mut command: Vec<OsString> = vec!["env".into()];
     command.extend(variables.iter().map(|(name, value)| format!("{name}={value}").into()));
     command.extend([binary().unwrap().into(), "serve".into(), file.into()]);
-    let told = peers::run(Peer::Inspector, Mode::Default, steps, &command).unwrap();
-    assert_eq!(told["errors"], json!([]), "{told}");
-    Some(told)
+    let message = peers::run(Peer::Inspector, Mode::Default, steps, &command).unwrap();
+    assert_eq!(message["errors"], json!([]), "{message}");
+    Some(message)
 }
 
 #[test]
@@ -60,12 +60,12 @@ fn a_database_as_tools_and_resources() {
     );
     let steps =
         Steps::new().call("find_products", json!({ "part": "tea" })).read("table://shop/products");
-    let Some(heard) = inspected("database.toml", &variables, &steps) else { return };
-    assert_eq!(heard["tools"], json!(["find_products", "orders_of"]));
-    assert_eq!(heard["call"]["structuredContent"]["rows"][0]["name"], "black tea");
+    let Some(message) = inspected("database.toml", &variables, &steps) else { return };
+    assert_eq!(message["tools"], json!(["find_products", "orders_of"]));
+    assert_eq!(message["call"]["structuredContent"]["rows"][0]["name"], "black tea");
     assert!(
-        heard["read"]["contents"][0]["text"].as_str().unwrap().contains("\"columns\""),
-        "{heard}"
+        message["read"]["contents"][0]["text"].as_str().unwrap().contains("\"columns\""),
+        "{message}"
     );
 }
 
@@ -91,8 +91,8 @@ fn layers_and_a_script_in_front_of_a_server() {
     );
     assert!(call("slug", json!({ "title": "…" })).unwrap_err().contains("no letters"));
     let steps = Steps::new().call("slug", json!({ "title": "A title" }));
-    let Some(heard) = inspected("middleware.toml", &variables, &steps) else { return };
-    assert_eq!(heard["call"]["content"][0]["text"], "a-title");
-    let names = heard["tools"].as_array().unwrap();
+    let Some(message) = inspected("middleware.toml", &variables, &steps) else { return };
+    assert_eq!(message["call"]["content"][0]["text"], "a-title");
+    let names = message["tools"].as_array().unwrap();
     assert!(names.contains(&json!("echo")) && !names.contains(&json!("delete_task")), "{names:?}");
 }

@@ -66,9 +66,9 @@ fn a_database_file_is_queried() {
     ask_everything(&mut server);
     assert_eq!(server.finish().code, Some(0));
     // If the file exists, `config check` prepares the queries.
-    let (code, _, said) = creole_acceptance::process_under_test::check(folder.path());
+    let (code, _, text) = creole_acceptance::process_under_test::check(folder.path());
     assert_eq!(code, Some(2));
-    assert!(said.contains("the query of `none` was refused: no such table: nowhere"), "{said}");
+    assert!(text.contains("the query of `none` was refused: no such table: nowhere"), "{text}");
     assert_eq!(fs::read(&file).unwrap(), before);
 }
 
@@ -114,12 +114,12 @@ fn a_database_server_is_queried_and_used_again_after_a_loss() {
     assert!(ended.log.contains("the database `shop` is not available: "), "{}", ended.log);
     assert!(!ended.log.contains(PASSWORD) && !lost.contains(PASSWORD));
 
-    let wrong = format!(
+    let problem = format!(
         "[server]\n[tools.t]\ndescription = \"t\"\ndatabase = \"shop\"\nquery = \"SELECT \
             1\"\n[databases.shop]\nurl = \"{}\"\npassword = \"${{WORD}}\"\n",
         postgres.url()
     );
-    let mut server = start_with(folder.path(), &wrong, &[("WORD", "wrong-horse-battery")]);
+    let mut server = start_with(folder.path(), &problem, &[("WORD", "wrong-horse-battery")]);
     let refused = told(&server.call("t", &json!({}))).unwrap_err();
     assert!(refused.contains("is not available"), "{refused}");
     let log = server.finish().log;
@@ -142,11 +142,11 @@ fn configuration(database: &str, endless: &str) -> String {
 #[track_caller]
 fn ask_everything(server: &mut Server) {
     let mut call = |tool: &str, arguments: Value| server.call(tool, &arguments);
-    let found = call("product", json!({ "name": "it's \"jam\"", "id": 3 }));
+    let value = call("product", json!({ "name": "it's \"jam\"", "id": 3 }));
     let expected =
         r#"{"rows":[{"name":"it's \"jam\"","id":2},{"name":"tea","id":3}],"more":false}"#;
-    assert_eq!(told(&found).as_deref(), Ok(expected));
-    assert_eq!(found["result"]["structuredContent"]["rows"][1]["name"], "tea");
+    assert_eq!(told(&value).as_deref(), Ok(expected));
+    assert_eq!(value["result"]["structuredContent"]["rows"][1]["name"], "tea");
     for hostile in ["' OR '1'='1", "'; DELETE FROM products; --", "$1", "?1", "{id}", "\\"] {
         let none = told(&call("product", json!({ "name": hostile })));
         assert_eq!(none.as_deref(), Ok(r#"{"rows":[],"more":false}"#), "{hostile}");
@@ -176,9 +176,9 @@ fn ask_everything(server: &mut Server) {
 #[track_caller]
 fn read_tables(server: &mut Server) {
     let mut read = |uri: &str| {
-        let answer = server.request("resources/read", &json!({ "uri": uri }));
-        let text = answer["result"]["contents"][0]["text"].as_str().map(str::to_owned);
-        text.map(|text| serde_json::from_str::<Value>(&text).unwrap()).ok_or(answer)
+        let response = server.request("resources/read", &json!({ "uri": uri }));
+        let text = response["result"]["contents"][0]["text"].as_str().map(str::to_owned);
+        text.map(|text| serde_json::from_str::<Value>(&text).unwrap()).ok_or(response)
     };
     let first = read("table://shop/products").unwrap();
     assert_eq!(
@@ -205,7 +205,7 @@ fn read_tables(server: &mut Server) {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| it["uri"].as_str().unwrap())
+        .map(|value| value["uri"].as_str().unwrap())
         .collect();
     assert!(
         uris.contains(&"table://shop/products") && !uris.contains(&"table://shop/secrets"),
@@ -221,7 +221,7 @@ fn a_configuration_that_would_not_work_is_refused_with_its_place() {
         creole_acceptance::process_under_test::check(Path::new(folder.path())).2
     };
     let tool = "[tools.t]\ndescription = \"t\"\n";
-    for (tables, what) in [
+    for (tables, description) in [
         (format!("{tool}query = \"SELECT 1\"\n"), "a query needs a `database`"),
         (
             format!(
@@ -253,8 +253,8 @@ fn a_configuration_that_would_not_work_is_refused_with_its_place() {
         ),
         ("[tasks]\nurl = \"sqlite:x\"\n".to_owned(), "the pack `tasks` is not enabled"),
     ] {
-        let said = check(&tables);
-        assert!(said.contains(what) && said.contains("creole.toml:"), "{tables}\n{said}");
-        assert!(!said.contains("hunter2000"), "{said}");
+        let text = check(&tables);
+        assert!(text.contains(description) && text.contains("creole.toml:"), "{tables}\n{text}");
+        assert!(!text.contains("hunter2000"), "{text}");
     }
 }

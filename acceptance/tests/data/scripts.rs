@@ -76,9 +76,9 @@ fn scripts(folder: &Path) {
 fn called(server: &mut Server, tool: &str, arguments: &Value) -> Value {
     server.write(call(700, tool, arguments));
     loop {
-        let answer = server.answer();
-        if answer["id"] == 700 {
-            return answer;
+        let response = server.answer();
+        if response["id"] == 700 {
+            return response;
         }
     }
 }
@@ -90,9 +90,9 @@ fn tools(server: &mut Server) -> Vec<Value> {
         json!({ "jsonrpc": "2.0", "id": 800, "method": "tools/list", "params": {} })
     ));
     loop {
-        let answer = server.answer();
-        if answer["id"] == 800 {
-            return answer["result"]["tools"].as_array().unwrap().clone();
+        let response = server.answer();
+        if response["id"] == 800 {
+            return response["result"]["tools"].as_array().unwrap().clone();
         }
     }
 }
@@ -129,11 +129,11 @@ fn scripts_see_calls_in_both_directions_and_hidden_tools_are_unknown() {
     let mut spun = None;
     let mut quick = 0;
     while spun.is_none() || quick < 5 {
-        let answer = server.answer();
-        match answer["id"].as_u64() {
-            Some(900) => spun = Some(told(&answer).unwrap_err()),
+        let response = server.answer();
+        match response["id"].as_u64() {
+            Some(900) => spun = Some(told(&response).unwrap_err()),
             Some(_) => {
-                assert_eq!(answer["result"]["content"][0]["text"], "quick", "{answer}");
+                assert_eq!(response["result"]["content"][0]["text"], "quick", "{response}");
                 quick += 1;
             }
             None => {}
@@ -177,20 +177,20 @@ fn an_invalid_script_is_reported_with_its_position_at_startup() {
     let folder = tempfile::tempdir().unwrap();
     scripts(folder.path());
     fs::write(folder.path().join("creole.toml"), configuration()).unwrap();
-    let (code, said, _) = check(folder.path());
+    let (code, output, _) = check(folder.path());
     assert_eq!(code, Some(0));
     assert!(
-        said.contains("chain    script") && said.contains("slug: runs the script slug.js"),
-        "{said}"
+        output.contains("chain    script") && output.contains("slug: runs the script slug.js"),
+        "{output}"
     );
-    for (text, what) in [
+    for (text, description) in [
         ("function request( {", "front.js:1:"),
         ("let request = 1;", "none of the known functions"),
         ("const tool = () => 1;", "has no function `metadata` or `request`"),
     ] {
         write(folder.path(), "front.js", text);
-        let (code, _, said) = check(folder.path());
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains(what) && said.contains("creole.toml:4:"), "{said}");
+        let (code, _, output) = check(folder.path());
+        assert_eq!(code, Some(2), "{output}");
+        assert!(output.contains(description) && output.contains("creole.toml:4:"), "{output}");
     }
 }

@@ -35,24 +35,24 @@ fn tasks_on_a_server_keep_every_promise_and_outlive_it() {
     keep_every_promise([begin(), begin()]);
 
     let mut server = begin();
-    let kept = created(&mut server, "kept");
+    let stored = created(&mut server, "kept");
     let zero = told(&server.call("create_task", &json!({ "description": "a\0b" }))).unwrap_err();
     assert!(zero.contains("U+0000"), "{zero}");
     postgres.end();
-    let lost = told(&server.call("get_task", &json!({ "id": kept }))).unwrap_err();
+    let lost = told(&server.call("get_task", &json!({ "id": stored }))).unwrap_err();
     assert!(lost.contains("is not available") && !lost.contains(PASSWORD), "{lost}");
     postgres.resume();
-    assert!(told(&server.call("get_task", &json!({ "id": kept }))).unwrap().contains("kept"));
+    assert!(told(&server.call("get_task", &json!({ "id": stored }))).unwrap().contains("kept"));
     assert!(!server.finish().log.contains(PASSWORD));
 
     // With the URL in the environment, without a table in the configuration.
     let with_password = url.replace("reader@", &format!("reader:{PASSWORD}@"));
     let plain = "[server]\npacks = [\"tasks\"]\n";
     let mut server = start_with(folder.path(), plain, &[("CREOLE_TASKS_URL", &with_password)]);
-    assert!(told(&server.call("get_task", &json!({ "id": kept }))).is_ok());
+    assert!(told(&server.call("get_task", &json!({ "id": stored }))).is_ok());
 
     postgres.run("shop", "UPDATE creole_versions SET version = 7");
-    let refused = told(&begin().call("get_task", &json!({ "id": kept }))).unwrap_err();
+    let refused = told(&begin().call("get_task", &json!({ "id": stored }))).unwrap_err();
     assert!(refused.contains("its schema is 7, this version supports 1"), "{refused}");
 }
 
@@ -95,9 +95,9 @@ fn keep_every_promise([mut one, mut other]: [Server; 2]) {
     ));
     told(&other.call("update_task", &json!({ "id": id, "status": "done" }))).unwrap();
     let waited = loop {
-        let answer = one.answer();
-        if answer["id"] == 900 {
-            break answer;
+        let response = one.answer();
+        if response["id"] == 900 {
+            break response;
         }
     };
     assert!(told(&waited).unwrap().contains("\"done\""));
@@ -134,8 +134,8 @@ fn life_and_texts(one: &mut Server, other: &mut Server) {
 fn proposed(server: &mut Server, beginning: &str) -> Vec<String> {
     let reference = json!({ "type": "ref/resource", "uri": "task://{id}" });
     let params = json!({ "ref": reference, "argument": { "name": "id", "value": beginning } });
-    let answer = server.request("completion/complete", &params);
-    serde_json::from_value(answer["result"]["completion"]["values"].clone()).unwrap()
+    let response = server.request("completion/complete", &params);
+    serde_json::from_value(response["result"]["completion"]["values"].clone()).unwrap()
 }
 
 #[track_caller]

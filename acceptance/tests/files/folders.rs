@@ -26,9 +26,9 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn error_code(client: &mut Client, uri: &str) -> i64 {
-    let answer = client.ask("resources/read", &json!({ "uri": uri }));
-    assert!(!answer.to_string().contains(SECRET), "{uri}: {answer}");
-    answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{uri}: {answer}"))
+    let response = client.ask("resources/read", &json!({ "uri": uri }));
+    assert!(!response.to_string().contains(SECRET), "{uri}: {response}");
+    response["error"]["code"].as_i64().unwrap_or_else(|| panic!("{uri}: {response}"))
 }
 
 #[test]
@@ -77,12 +77,12 @@ fn files_are_listed_by_pages_read_and_completed() {
 #[test]
 fn nothing_outside_of_the_folder_is_read() {
     let folder = folder();
-    let at = |path: &str| folder.path().join(path);
-    symlink(at("secret.txt"), at("docs/link.txt")).unwrap();
-    symlink(at("docs2"), at("docs/folder")).unwrap();
-    symlink("..", at("docs/up")).unwrap();
-    fs::hard_link(at("secret.txt"), at("docs/hard.txt")).unwrap();
-    let fifo = std::process::Command::new("mkfifo").arg(at("docs/pipe")).status().unwrap();
+    let path_of = |path: &str| folder.path().join(path);
+    symlink(path_of("secret.txt"), path_of("docs/link.txt")).unwrap();
+    symlink(path_of("docs2"), path_of("docs/folder")).unwrap();
+    symlink("..", path_of("docs/up")).unwrap();
+    fs::hard_link(path_of("secret.txt"), path_of("docs/hard.txt")).unwrap();
+    let fifo = std::process::Command::new("mkfifo").arg(path_of("docs/pipe")).status().unwrap();
     assert!(fifo.success());
     let mut client = greeted(folder.path());
     let listed = client.list("resources", "uri").join(" ");
@@ -133,8 +133,8 @@ fn nothing_outside_of_the_folder_is_read() {
     let long = format!("folder://docs/{}", "a/".repeat(3000));
     assert_eq!(error_code(&mut client, &long), -32002);
     let large = client.ask("resources/read", &json!({ "uri": "folder://docs/large.txt" }));
-    let said = large["error"]["message"].as_str().unwrap().to_owned();
-    assert!(said.contains("larger than 1000 bytes"), "{large}");
+    let text = large["error"]["message"].as_str().unwrap().to_owned();
+    assert!(text.contains("larger than 1000 bytes"), "{large}");
     assert_eq!(client.read("folder://docs/a.md"), "Alpha", "the server still responds");
 }
 
@@ -167,15 +167,15 @@ fn a_listener_of_the_stateless_era_hears_of_changes() {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}});
     let uri = "folder://docs/guide/b%20c.md";
-    let wanted = json!({ "resourcesListChanged": true, "resourceSubscriptions": [uri] });
-    let listen = json!({ "notifications": wanted, "_meta": meta });
+    let expected = json!({ "resourcesListChanged": true, "resourceSubscriptions": [uri] });
+    let listen = json!({ "notifications": expected, "_meta": meta });
     client.server.write(creole_acceptance::process_under_test::request(
         7,
         "subscriptions/listen",
         &listen,
     ));
-    let told = client.hear("notifications/subscriptions/acknowledged", |_| true);
-    assert_eq!(told["params"]["notifications"], wanted);
+    let message = client.hear("notifications/subscriptions/acknowledged", |_| true);
+    assert_eq!(message["params"]["notifications"], expected);
     let is_mine = |params: &serde_json::Value| {
         params["_meta"]["io.modelcontextprotocol/subscriptionId"] == json!(7)
     };

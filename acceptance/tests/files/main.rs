@@ -66,13 +66,13 @@ impl Client {
 
     /// Waits for a notification with this method that satisfies the condition, and skips others.
     #[track_caller]
-    fn hear(&mut self, method: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    fn hear(&mut self, method: &str, is_match: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = match self.heard.is_empty() {
                 true => self.server.answer(),
                 false => self.heard.remove(0),
             };
-            if message["method"] == method && is_it(&message["params"]) {
+            if message["method"] == method && is_match(&message["params"]) {
                 return message;
             }
         }
@@ -81,10 +81,10 @@ impl Client {
     /// The text of a resource.
     #[track_caller]
     fn read(&mut self, uri: &str) -> String {
-        let answer = self.ask("resources/read", &json!({ "uri": uri }));
-        answer["result"]["contents"][0]["text"]
+        let response = self.ask("resources/read", &json!({ "uri": uri }));
+        response["result"]["contents"][0]["text"]
             .as_str()
-            .unwrap_or_else(|| panic!("{answer}"))
+            .unwrap_or_else(|| panic!("{response}"))
             .to_owned()
     }
 
@@ -97,10 +97,10 @@ impl Client {
                 Value::Null => json!({}),
                 cursor => json!({ "cursor": cursor }),
             };
-            let answer = self.ask(&format!("{kind}/list"), &params);
-            let page = answer["result"][kind].as_array().unwrap_or_else(|| panic!("{answer}"));
+            let response = self.ask(&format!("{kind}/list"), &params);
+            let page = response["result"][kind].as_array().unwrap_or_else(|| panic!("{response}"));
             all.extend(page.iter().map(|item| item[member].as_str().unwrap().to_owned()));
-            cursor = answer["result"]["nextCursor"].clone();
+            cursor = response["result"]["nextCursor"].clone();
             if cursor.is_null() {
                 return all;
             }

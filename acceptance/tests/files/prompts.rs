@@ -10,10 +10,10 @@ const CONFIG: &str = "[server]\n[prompts.mine]\npath = \"prompts\"\nprefix = \"m
 const GREET: &str = "---\ntitle: Greet\ndescription: Greets somebody\narguments:\n  - name: who\n    required: true\n    \
                      values: [Ann, Bob]\n---\nHello {{ who }}.\n";
 
-fn text(answer: &serde_json::Value, message: usize) -> &str {
-    answer["result"]["messages"][message]["content"]["text"]
+fn text(response: &serde_json::Value, message: usize) -> &str {
+    response["result"]["messages"][message]["content"]["text"]
         .as_str()
-        .unwrap_or_else(|| panic!("{answer}"))
+        .unwrap_or_else(|| panic!("{response}"))
 }
 
 #[test]

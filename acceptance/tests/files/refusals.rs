@@ -9,20 +9,20 @@ fn a_valid_configuration_lists_its_items() {
     let config = "[server]\n[folders.docs]\npath = \"docs\"\n[prompts.mine]\npath = \"docs\"\n\
                   [resources.rules]\nuri = \"acme://rules\"\nfile = \"docs/a.md\"\n";
     let folder = stage(&[("creole.toml", config), ("docs/a.md", "A")]);
-    let (code, said, error) = check(folder.path());
+    let (code, text, error) = check(folder.path());
     assert_eq!(code, Some(0), "{error}");
     for line in ["\n  folders  docs\n", "\n  prompts  mine\n", "\n  files    rules\n"] {
-        assert!(said.contains(line), "{said}");
+        assert!(text.contains(line), "{text}");
     }
     write(folder.path(), "docs/b.md", "---\ntitle: B\n---\nOne\n\n{{ nobody }}\n");
-    let (code, said, error) = check(folder.path());
-    assert_eq!((code, said.as_str()), (Some(2), ""));
+    let (code, text, error) = check(folder.path());
+    assert_eq!((code, text.as_str()), (Some(2), ""));
     assert!(error.contains("docs/b.md:6:4: unknown argument `nobody`"), "{error}");
 }
 
 #[test]
 fn what_is_wrong_is_shown_at_its_place_with_help() {
-    for (table, what, place, help) in [
+    for (table, description, location, help) in [
         (
             "[folders.docs]\npath = \"dosc\"",
             "the folder `dosc` does not exist",
@@ -52,7 +52,7 @@ fn what_is_wrong_is_shown_at_its_place_with_help() {
         let folder = stage(&[("creole.toml", &format!("[server]\n{table}\n")), ("docs/a.md", "")]);
         let (code, _, error) = check(folder.path());
         assert_eq!(code, Some(2), "{table}");
-        for part in [what, place, help] {
+        for part in [description, location, help] {
             assert!(error.contains(part), "{table}: no {part}:\n{error}");
         }
     }

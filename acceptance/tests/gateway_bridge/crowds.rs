@@ -25,30 +25,30 @@ impl Waiting {
     #[track_caller]
     fn new(bridge: &Bridge, client: &StatelessClient, number: usize) -> Self {
         let mut call = client.begin_call("ask", json!({"number": number}));
-        let called = bridge.puppets.hears("tools/call");
-        called.by.asks(json!(number), "elicitation/create", form("Who?"));
-        let asked = call.answer()["result"].clone();
-        Self { client: client.clone(), number, called, asked }
+        let received = bridge.puppets.hears("tools/call");
+        received.by.asks(json!(number), "elicitation/create", form("Who?"));
+        let request = call.answer()["result"].clone();
+        Self { client: client.clone(), number, called: received, asked: request }
     }
 
     fn again(&self) -> Value {
-        let answers = json!({only_key(&self.asked): named("Ann")});
+        let responses = json!({only_key(&self.asked): named("Ann")});
         let arguments = json!({"number": self.number});
-        self.client.again("ask", arguments, &self.asked["requestState"], answers)
+        self.client.again("ask", arguments, &self.asked["requestState"], responses)
     }
 
     /// The caller returns with the input responses and gets its result.
     #[track_caller]
     fn goes_on(self, bridge: &Bridge) {
-        let answers = json!({only_key(&self.asked): named("Ann")});
+        let responses = json!({only_key(&self.asked): named("Ann")});
         let arguments = json!({"number": self.number});
         let state = &self.asked["requestState"];
-        let mut again = self.client.begin_again("ask", arguments, state, answers);
-        let answered = bridge.puppets.next();
-        assert_eq!(answered.by.pid, self.called.by.pid);
-        assert_eq!(answered.message["result"], named("Ann"));
+        let mut retry = self.client.begin_again("ask", arguments, state, responses);
+        let response = bridge.puppets.next();
+        assert_eq!(response.by.pid, self.called.by.pid);
+        assert_eq!(response.message["result"], named("Ann"));
         self.called.text("done");
-        assert_eq!(text(&again.answer()), "done");
+        assert_eq!(text(&retry.answer()), "done");
     }
 
     /// The upstream gets `cancel` as the response to its input request, and ends its call.
@@ -71,14 +71,15 @@ fn the_oldest_abandoned_call_is_evicted_for_the_next() {
     let mut call = client.begin_call("ask", json!({"number": MOST}));
     let oldest = waiting.remove(0);
     oldest.is_given_up(&bridge);
-    let called = bridge.puppets.hears("tools/call");
-    assert_eq!(called.by.pid, oldest.called.by.pid, "the slot is free again");
-    called.by.asks(json!(MOST), "elicitation/create", form("Who?"));
-    let asked = call.answer()["result"].clone();
+    let received = bridge.puppets.hears("tools/call");
+    assert_eq!(received.by.pid, oldest.called.by.pid, "the slot is free again");
+    received.by.asks(json!(MOST), "elicitation/create", form("Who?"));
+    let request = call.answer()["result"].clone();
     let late = oldest.again();
     assert_eq!(late["error"]["code"], -32602, "{late}");
     assert_eq!(late["error"]["data"]["reason"], "state_expired", "{late}");
-    Waiting { client: client.clone(), number: MOST, called, asked }.goes_on(&bridge);
+    Waiting { client: client.clone(), number: MOST, called: received, asked: request }
+        .goes_on(&bridge);
     waiting.into_iter().for_each(|it| it.goes_on(&bridge));
 }
 
@@ -122,18 +123,20 @@ fn an_upstream_that_exits_for_one_caller_is_restarted_for_the_others() {
 fn dies_under(bridge: &Bridge, client: &StatelessClient) -> Value {
     let mut call = client.begin_call("ask", json!({}));
     loop {
-        if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
-            heard.by.ends();
+        if let Some(message) = bridge.puppets.within(A_MOMENT / 10) {
+            message.by.ends();
         }
-        if let Some(told) = call.within(A_MOMENT / 10) {
-            assert_eq!(told["error"]["code"], -32603, "{told}");
-            return told;
+        if let Some(text) = call.within(A_MOMENT / 10) {
+            assert_eq!(text["error"]["code"], -32603, "{text}");
+            return text;
         }
     }
 }
 
-fn is_refused(told: &Value) -> bool {
-    told["error"]["message"].as_str().is_some_and(|words| words.contains("the next attempt is in"))
+fn is_refused(message: &Value) -> bool {
+    message["error"]["message"]
+        .as_str()
+        .is_some_and(|words| words.contains("the next attempt is in"))
 }
 
 /// The number of callers with parked calls.
@@ -152,8 +155,8 @@ fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
     });
     let keys: Vec<_> = keys.collect();
     let head = format!("[server]\nname = \"gateway\"\n[auth]\nkeys = [{}]\n", keys.join(", "));
-    let most = CALLERS * MOST;
-    let upstream = format!("url = \"{}\"\nprefix = \"\"\nmax_parked_calls = {most}\n", site.url());
+    let max = CALLERS * MOST;
+    let upstream = format!("url = \"{}\"\nprefix = \"\"\nmax_parked_calls = {max}\n", site.url());
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     fs::write(&file, format!("{head}[upstreams.site]\n{upstream}")).unwrap();
@@ -171,16 +174,16 @@ fn many_calls_wait_for_answers_while_others_are_answered() {
     for number in 0..CALLERS * MOST {
         let client = client.with_key(&key(number / MOST));
         let mut call = client.begin_call("ask", json!({"number": number}));
-        let mut visit = site.hears("tools/call");
-        visit.stream();
+        let mut request = site.hears("tools/call");
+        request.stream();
         for question in [1, 2] {
             let (id, params) = (format!("{number}-{question}"), form("Who?"));
             let method = "elicitation/create";
-            visit.event(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+            request.event(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         }
-        let asked = call.answer()["result"].clone();
-        assert_eq!(asked["inputRequests"].as_object().unwrap().len(), 2, "{asked}");
-        waiting.push((client, visit, asked));
+        let received = call.answer()["result"].clone();
+        assert_eq!(received["inputRequests"].as_object().unwrap().len(), 2, "{received}");
+        waiting.push((client, request, received));
     }
     let grown = gateway.weight().memory.saturating_sub(before.memory);
     assert!(grown < 64 * 1024 * 1024, "{grown} bytes for {} calls", waiting.len());
@@ -189,19 +192,20 @@ fn many_calls_wait_for_answers_while_others_are_answered() {
     site.hears("tools/call").text("plain");
     assert_eq!(text(&call.answer()), "plain");
     // The first and the last parked call still exist.
-    for place in [0, CALLERS * MOST - 1] {
-        let (client, visit, asked) = &mut waiting[place];
-        let keys = asked["inputRequests"].as_object().unwrap().keys();
-        let answers: serde_json::Map<_, _> = keys.map(|key| (key.clone(), named("Ann"))).collect();
-        let (arguments, state) = (json!({"number": place}), &asked["requestState"]);
-        let mut again = client.begin_again("ask", arguments, state, json!(answers));
+    for index in [0, CALLERS * MOST - 1] {
+        let (client, request, received) = &mut waiting[index];
+        let keys = received["inputRequests"].as_object().unwrap().keys();
+        let responses: serde_json::Map<_, _> =
+            keys.map(|key| (key.clone(), named("Ann"))).collect();
+        let (arguments, state) = (json!({"number": index}), &received["requestState"]);
+        let mut retry = client.begin_again("ask", arguments, state, json!(responses));
         for _ in 0..2 {
-            let mut answered = site.next();
-            assert_eq!(answered.message["result"], named("Ann"), "{}", answered.message);
-            answered.respond("202 Accepted", "", "");
+            let mut sent = site.next();
+            assert_eq!(sent.message["result"], named("Ann"), "{}", sent.message);
+            sent.respond("202 Accepted", "", "");
         }
         let result = json!({"content": [{"type": "text", "text": "done"}]});
-        visit.event(&json!({"jsonrpc": "2.0", "id": visit.message["id"], "result": result}));
-        assert_eq!(text(&again.answer()), "done");
+        request.event(&json!({"jsonrpc": "2.0", "id": request.message["id"], "result": result}));
+        assert_eq!(text(&retry.answer()), "done");
     }
 }

@@ -67,23 +67,23 @@ impl Mixed {
             json!([{"uriTemplate": "good://{id}", "name": "by-id"}]),
             json!([{"name": "greet"}]),
         );
-        let puppets = [ScriptedChildren::new(good), ScriptedChildren::new(bad)];
+        let children = [ScriptedChildren::new(good), ScriptedChildren::new(bad)];
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
-        let table = |name: &str, puppets: &ScriptedChildren| {
-            format!("[upstreams.{name}]\nprefix = \"\"\ncommand = {}\n", json!(puppets.command()))
+        let table = |name: &str, children: &ScriptedChildren| {
+            format!("[upstreams.{name}]\nprefix = \"\"\ncommand = {}\n", json!(children.command()))
         };
-        let tables = table("good", &puppets[0]) + &table("bad", &puppets[1]);
+        let tables = table("good", &children[0]) + &table("bad", &children[1]);
         fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();
         let gateway = ListeningServer::start(&[&file.display().to_string()]).unwrap();
-        Self { gateway, _puppets: puppets, _folder: folder }
+        Self { gateway, _puppets: children, _folder: folder }
     }
 
     /// The items of a list that clients of both eras see, by this member.
     #[track_caller]
     fn listed(&self, method: &str, list: &str, member: &str) -> Vec<String> {
-        let names = |answer: &Value| -> Vec<String> {
-            let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let names = |response: &Value| -> Vec<String> {
+            let items = response["result"][list].as_array().unwrap_or_else(|| panic!("{response}"));
             items.iter().map(|item| item[member].as_str().unwrap().to_owned()).collect()
         };
         let modern = StatelessClient::new(self.gateway.address()).request(method, json!({}));
@@ -101,10 +101,10 @@ fn a_bad_tool_is_left_out_and_named_and_every_other_tool_is_listed() {
     tools.insert(3, json!({"name": "fine", "inputSchema": {"type": "object"}}));
     let mixed = Mixed::new(server(json!(tools), json!([]), json!([]), json!([])));
     assert_eq!(mixed.listed("tools/list", "tools", "name"), ["ask", "fine"]);
-    for (tool, why) in &bad {
-        mixed.gateway.until_said(why);
+    for (tool, reason) in &bad {
+        mixed.gateway.until_said(reason);
         let name = tool["name"].as_str().unwrap();
-        if name.chars().all(|letter| letter.is_ascii_alphabetic()) && name.len() < 64 {
+        if name.chars().all(|character| character.is_ascii_alphabetic()) && name.len() < 64 {
             mixed.gateway.until_said(&format!("item=\"{name}\""));
         }
     }
@@ -136,8 +136,8 @@ fn a_bad_resource_template_or_prompt_is_left_out_and_the_others_are_listed() {
     let templates = mixed.listed("resources/templates/list", "resourceTemplates", "name");
     assert_eq!(templates, ["by-id", "y"]);
     assert_eq!(mixed.listed("prompts/list", "prompts", "name"), ["greet", "fine"]);
-    for why in ["`size` must be", "`uriTemplate` is missing", "`arguments` must be", "U+2066"] {
-        mixed.gateway.until_said(why);
+    for reason in ["`size` must be", "`uriTemplate` is missing", "`arguments` must be", "U+2066"] {
+        mixed.gateway.until_said(reason);
     }
 }
 
@@ -151,33 +151,38 @@ fn introduction() -> Value {
 
 #[test]
 fn a_single_server_is_introduced_by_all_it_says_of_itself_in_every_result() {
-    let welcome = json!({
+    let initialize_result = json!({
         "protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}},
         "serverInfo": introduction(),
     });
-    let bridge = crate::Bridge::new(crate::asking().answering("initialize", welcome));
+    let bridge = crate::Bridge::new(crate::asking().answering("initialize", initialize_result));
     let modern = bridge.modern();
-    let named =
-        |answer: &Value| answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"].clone();
+    let named = |response: &Value| {
+        response["result"]["_meta"]["io.modelcontextprotocol/serverInfo"].clone()
+    };
     let discovered = modern.request("server/discover", json!({}));
     assert_eq!(named(&discovered), introduction(), "{discovered}");
     assert_eq!(named(&modern.request("tools/list", json!({}))), introduction());
     let resources = &discovered["result"]["capabilities"]["resources"];
     assert_eq!(resources.get("subscribe"), None, "{resources}");
     let legacy = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
-    let welcome = &legacy.welcome;
-    assert_eq!(welcome["serverInfo"], introduction(), "{welcome}");
-    assert_eq!(welcome["capabilities"]["resources"].get("subscribe"), None, "{welcome}");
+    let initialize_result = &legacy.welcome;
+    assert_eq!(initialize_result["serverInfo"], introduction(), "{initialize_result}");
+    assert_eq!(
+        initialize_result["capabilities"]["resources"].get("subscribe"),
+        None,
+        "{initialize_result}"
+    );
 }
 
 #[test]
 fn tools_of_several_servers_say_that_they_run_as_tasks() {
     let bad = crate::tasks::working();
-    let puppets = [ScriptedChildren::new(bad), ScriptedChildren::new(crate::asking())];
+    let children = [ScriptedChildren::new(bad), ScriptedChildren::new(crate::asking())];
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
-    let tables = ["one", "two"].iter().zip(&puppets).map(|(name, puppets)| {
-        format!("[upstreams.{name}]\ncommand = {}\n", json!(puppets.command()))
+    let tables = ["one", "two"].iter().zip(&children).map(|(name, children)| {
+        format!("[upstreams.{name}]\ncommand = {}\n", json!(children.command()))
     });
     let tables: String = tables.collect();
     fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();

@@ -30,15 +30,15 @@ fn secrets_in_progress_and_log_messages_are_redacted() {
     for capabilities in [json!({}), json!({"elicitation": {}})] {
         let client = bridge.modern().that_can(capabilities).with_meta(meta.clone());
         let mut call = client.begin_call("ask", json!({}));
-        let called = bridge.puppets.hears("tools/call");
-        let token = &called.message["params"]["_meta"]["progressToken"];
+        let received = bridge.puppets.hears("tools/call");
+        let token = &received.message["params"]["_meta"]["progressToken"];
         let progress = json!({"progressToken": token, "progress": 1, "message": "with sk-1"});
-        called.by.tells("notifications/progress", &progress);
+        received.by.tells("notifications/progress", &progress);
         let log = json!({"level": "info", "data": {"data": "key sk-2", "n": 1}});
-        called.by.tells("notifications/message", &log);
-        called.text("not sk-3");
-        let (before, answer) = call.all();
-        assert_eq!(text(&answer), "not [redacted]");
+        received.by.tells("notifications/message", &log);
+        received.text("not sk-3");
+        let (before, response) = call.all();
+        assert_eq!(text(&response), "not [redacted]");
         let said = |method: &str| -> Value {
             let found = before.iter().find(|message| message["method"] == method);
             found.unwrap_or_else(|| panic!("{method}: {before:?}"))["params"].clone()
@@ -65,31 +65,31 @@ fn secrets_in_input_requests_are_redacted_for_callers_of_both_eras() {
     ];
     let modern = bridge.modern().that_can(abilities.clone());
     let legacy = HandshakeClient::open(bridge.gateway.address(), "2025-06-18", abilities, None);
-    for (method, asked, clean) in rows {
+    for (method, request, clean) in rows {
         let mut call = modern.begin_call("ask", json!({}));
-        bridge.puppets.hears("tools/call").by.asks(json!(1), method, asked.clone());
-        let questions = call.answer()["result"]["inputRequests"].clone();
-        let question = questions.as_object().unwrap().values().next().unwrap();
-        assert_eq!(question["method"], method);
-        is_within(&clean, &question["params"]);
+        bridge.puppets.hears("tools/call").by.asks(json!(1), method, request.clone());
+        let requests = call.answer()["result"]["inputRequests"].clone();
+        let received = requests.as_object().unwrap().values().next().unwrap();
+        assert_eq!(received["method"], method);
+        is_within(&clean, &received["params"]);
         let mut call = legacy.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
-        let called = bridge.puppets.hears("tools/call");
-        called.by.asks(json!(1), method, asked);
-        let question = call.message();
-        assert_eq!(question["method"], method);
-        is_within(&clean, &question["params"]);
-        legacy.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named("Ann")}));
+        let tool_call = bridge.puppets.hears("tools/call");
+        tool_call.by.asks(json!(1), method, request);
+        let received = call.message();
+        assert_eq!(received["method"], method);
+        is_within(&clean, &received["params"]);
+        legacy.tell(&json!({"jsonrpc": "2.0", "id": received["id"], "result": named("Ann")}));
         bridge.puppets.next();
-        called.text("done");
+        tool_call.text("done");
         assert_eq!(text(&call.answer()), "done");
     }
 }
 
 /// Asserts that all members of the first value are equal in the second.
 #[track_caller]
-fn is_within(clean: &Value, told: &Value) {
+fn is_within(clean: &Value, message: &Value) {
     for (name, value) in clean.as_object().unwrap() {
-        assert_eq!(&told[name], value, "{name}");
+        assert_eq!(&message[name], value, "{name}");
     }
 }
 
@@ -108,17 +108,17 @@ fn a_tool_that_is_approved_at_run_time_is_announced_and_listed() {
     let client = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", json!({}), None);
     let listed = || client.request("tools/list", &json!({}))["result"]["tools"].clone();
     assert_eq!(listed(), json!([]));
-    let mut told = client.listen();
+    let mut pending = client.listen();
     // The change is in the file before the first list, and the error names the command that approves it.
     assert_eq!(changed_tools(&pins).unwrap().len(), 1);
     let refused = client.call("ask", json!({}));
     assert_eq!(refused["result"]["isError"], true, "{refused}");
-    let why = refused["result"]["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(why.contains("changed and is not approved"), "{refused}");
-    assert!(why.contains("`creole approve FILE behind ask`"), "{refused}");
+    let reason = refused["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(reason.contains("changed and is not approved"), "{refused}");
+    assert!(reason.contains("`creole approve FILE behind ask`"), "{refused}");
     assert!(bridge.puppets.within(A_MOMENT).is_none(), "the upstream gets no call");
     assert_eq!(approve(&pins, "behind", Some("ask")).unwrap(), ["ask"]);
-    assert_eq!(told.message()["method"], "notifications/tools/list_changed");
+    assert_eq!(pending.message()["method"], "notifications/tools/list_changed");
     assert_eq!(listed()[0]["name"], "ask");
 }
 
@@ -163,7 +163,7 @@ fn a_tool_that_changed_silently_is_withheld_once_its_list_is_fetched() {
         server.write(format!("{request}\n"));
         // The gateway may send a change notification before its response.
         let mut answers = std::iter::repeat_with(|| server.answer());
-        answers.find(|it| it["id"] == "next").unwrap()["result"].clone()
+        answers.find(|value| value["id"] == "next").unwrap()["result"].clone()
     };
     let listed = result("tools/list", json!({}));
     assert_eq!(listed["tools"][0]["description"], "first", "{listed}");
@@ -177,6 +177,6 @@ fn a_tool_that_changed_silently_is_withheld_once_its_list_is_fetched() {
     }
     let refused = result("tools/call", json!({"name": "tell"}));
     assert_eq!(refused["isError"], true, "{refused}");
-    let why = refused["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(why.contains("changed and is not approved"), "{refused}");
+    let reason = refused["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(reason.contains("changed and is not approved"), "{refused}");
 }

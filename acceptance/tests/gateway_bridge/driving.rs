@@ -10,7 +10,7 @@ const META: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// A server of the newest revision with one tool.
 pub(crate) fn modern() -> ScriptedReplies {
-    let found = json!({
+    let value = json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"],
         "capabilities": {"tools": {}, "logging": {}}, "ttlMs": 60_000, "cacheScope": "private",
     });
@@ -19,7 +19,7 @@ pub(crate) fn modern() -> ScriptedReplies {
         "resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "private",
     });
     ScriptedReplies::new("2026-07-28", json!({}), &[])
-        .answering("server/discover", found)
+        .answering("server/discover", value)
         .answering("initialize", json!({"code": -32022, "message": "Unsupported"}))
         .answering("tools/list", tools)
 }
@@ -43,25 +43,26 @@ fn a_handshake_client_uses_a_stateless_server() {
     assert_eq!(client.welcome["protocolVersion"], "2024-11-05");
     assert!(client.welcome["serverInfo"]["name"].is_string(), "{}", client.welcome);
     assert_eq!(client.request("ping", &json!({}))["result"], json!({}));
-    let mut answering = client.begin(&json!(5), "tools/call", &call());
-    let called = bridge.puppets.hears("tools/call");
-    let meta = &called.message["params"]["_meta"];
+    let mut pending = client.begin(&json!(5), "tools/call", &call());
+    let received = bridge.puppets.hears("tools/call");
+    let meta = &received.message["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
     assert_eq!(meta[META], json!({}));
-    called.result(complete("hello"));
-    let answer = answering.answer();
-    assert_eq!(text(&answer), "hello");
-    assert!(answer["result"].get("resultType").is_none(), "{answer}");
-    let told: Vec<Value> = called.by.told();
-    let methods: Vec<_> = told.iter().filter_map(|it| it["method"].as_str()).collect();
+    received.result(complete("hello"));
+    let response = pending.answer();
+    assert_eq!(text(&response), "hello");
+    assert!(response["result"].get("resultType").is_none(), "{response}");
+    let messages: Vec<Value> = received.by.told();
+    let methods: Vec<_> = messages.iter().filter_map(|value| value["method"].as_str()).collect();
     assert!(
         methods
             .iter()
             .all(|method| ["server/discover", "tools/list", "tools/call"].contains(method)),
         "{methods:?}"
     );
-    let told: Vec<Value> = bridge.puppets.children().iter().flat_map(|it| it.told()).collect();
-    let offered = told.iter().filter(|it| it["method"] == "initialize").count();
+    let messages: Vec<Value> =
+        bridge.puppets.children().iter().flat_map(|child| child.told()).collect();
+    let offered = messages.iter().filter(|value| value["method"] == "initialize").count();
     assert_eq!(offered, 1, "the upstream is probed once for the caller's era");
 }
 
@@ -69,51 +70,51 @@ fn a_handshake_client_uses_a_stateless_server() {
 fn input_of_an_upstream_is_requested_inline_and_its_request_state_is_returned_unchanged() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-06-18", json!({"elicitation": {}}));
-    let mut answering = client.begin(&json!(5), "tools/call", &call());
-    let called = bridge.puppets.hears("tools/call");
-    assert!(called.message["params"]["_meta"][META].get("elicitation").is_some());
+    let mut pending = client.begin(&json!(5), "tools/call", &call());
+    let received = bridge.puppets.hears("tools/call");
+    assert!(received.message["params"]["_meta"][META].get("elicitation").is_some());
     let state = "st\u{e4}te \"\\u0041\" 1";
-    called.result(json!({
+    received.result(json!({
         "resultType": "input_required", "requestState": state,
         "inputRequests": {"who": {"method": "elicitation/create", "params": form("Who?")}},
     }));
-    let question = answering.message();
-    assert_eq!(question["method"], "elicitation/create");
-    assert_eq!(question["params"]["message"], "Who?");
-    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named("Ann")}));
-    let again = bridge.puppets.hears("tools/call");
-    assert_ne!(again.message["id"], called.message["id"]);
-    let params = &again.message["params"];
+    let request = pending.message();
+    assert_eq!(request["method"], "elicitation/create");
+    assert_eq!(request["params"]["message"], "Who?");
+    client.tell(&json!({"jsonrpc": "2.0", "id": request["id"], "result": named("Ann")}));
+    let repeated = bridge.puppets.hears("tools/call");
+    assert_ne!(repeated.message["id"], received.message["id"]);
+    let params = &repeated.message["params"];
     assert_eq!(params["arguments"], json!({"n": 1}));
     assert_eq!(params["requestState"], state);
     assert_eq!(params["inputResponses"], json!({"who": named("Ann")}));
     // A round without request state discards that of the round before.
-    again.result(json!({
+    repeated.result(json!({
         "resultType": "input_required",
         "inputRequests": {"sure": {"method": "elicitation/create", "params": form("Sure?")}},
     }));
-    let question = answering.message();
-    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named("yes")}));
+    let request = pending.message();
+    client.tell(&json!({"jsonrpc": "2.0", "id": request["id"], "result": named("yes")}));
     let last = bridge.puppets.hears("tools/call");
     assert!(last.message["params"].get("requestState").is_none(), "{}", last.message);
     assert_eq!(last.message["params"]["inputResponses"], json!({"sure": named("yes")}));
     last.result(complete("Hello, Ann!"));
-    assert_eq!(text(&answering.answer()), "Hello, Ann!");
+    assert_eq!(text(&pending.answer()), "Hello, Ann!");
 }
 
 #[test]
 fn a_client_without_the_capability_gets_an_error_and_keeps_its_session() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2024-11-05", json!({}));
-    let mut answering = client.begin(&json!(5), "tools/call", &call());
-    let called = bridge.puppets.hears("tools/call");
+    let mut pending = client.begin(&json!(5), "tools/call", &call());
+    let received = bridge.puppets.hears("tools/call");
     let missing = json!({"requiredCapabilities": {"elicitation": {}}});
-    called.error(-32021, "needs elicitation", &missing);
-    let answer = answering.answer();
-    assert_eq!(answer["result"]["isError"], true, "{answer}");
-    let mut answering = client.begin(&json!(6), "tools/call", &call());
+    received.error(-32021, "needs elicitation", &missing);
+    let response = pending.answer();
+    assert_eq!(response["result"]["isError"], true, "{response}");
+    let mut pending = client.begin(&json!(6), "tools/call", &call());
     bridge.puppets.hears("tools/call").error(-32601, "Method not found", &Value::Null);
-    assert_eq!(answering.answer()["error"]["code"], -32601);
+    assert_eq!(pending.answer()["error"]["code"], -32601);
     assert_eq!(client.request("ping", &json!({}))["result"], json!({}));
 }
 
@@ -121,33 +122,33 @@ fn a_client_without_the_capability_gets_an_error_and_keeps_its_session() {
 fn rounds_without_input_requests_are_delayed_and_counted() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {}}));
-    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let mut pending = client.begin(&json!(5), "tools/call", &call());
     for round in 0..3 {
-        let called = bridge.puppets.hears("tools/call");
+        let received = bridge.puppets.hears("tools/call");
         match round {
-            0 => assert!(called.message["params"].get("requestState").is_none()),
-            _ => assert_eq!(called.message["params"]["requestState"], format!("r{}", round - 1)),
+            0 => assert!(received.message["params"].get("requestState").is_none()),
+            _ => assert_eq!(received.message["params"]["requestState"], format!("r{}", round - 1)),
         }
         let state = format!("r{round}");
-        called.result(json!({"resultType": "input_required", "requestState": state}));
+        received.result(json!({"resultType": "input_required", "requestState": state}));
     }
     bridge.puppets.hears("tools/call").result(complete("at last"));
-    let (before, answer) = answering.all();
-    assert_eq!((before.len(), text(&answer)), (0, "at last"));
+    let (before, response) = pending.all();
+    assert_eq!((before.len(), text(&response)), (0, "at last"));
 }
 
 #[test]
 fn an_upstream_that_never_completes_is_given_up() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {}}));
-    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let mut pending = client.begin(&json!(5), "tools/call", &call());
     for _ in 0..8 {
-        let again = json!({"resultType": "input_required", "requestState": "again"});
-        bridge.puppets.hears("tools/call").result(again);
+        let repeated = json!({"resultType": "input_required", "requestState": "again"});
+        bridge.puppets.hears("tools/call").result(repeated);
     }
-    let (before, answer) = answering.all();
-    assert_eq!((before.len(), &answer["result"]["isError"]), (0, &json!(true)), "{answer}");
-    assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("8 rounds"));
+    let (before, response) = pending.all();
+    assert_eq!((before.len(), &response["result"]["isError"]), (0, &json!(true)), "{response}");
+    assert!(response["result"]["content"][0]["text"].as_str().unwrap().contains("8 rounds"));
     assert!(bridge.puppets.within(A_MOMENT).is_none());
 }
 
@@ -155,25 +156,25 @@ fn an_upstream_that_never_completes_is_given_up() {
 fn a_url_elicitation_has_an_id_for_a_client_of_2025_11_25_and_is_sent_once() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {"form": {}, "url": {}}}));
-    let mut answering = client.begin(&json!(5), "tools/call", &call());
+    let mut pending = client.begin(&json!(5), "tools/call", &call());
     let page = json!({"mode": "url", "url": "https://a.example/", "message": "Sign in"});
     let asks = json!({
         "resultType": "input_required", "requestState": "s",
         "inputRequests": {"page": {"method": "elicitation/create", "params": page}},
     });
     bridge.puppets.hears("tools/call").result(asks.clone());
-    let question = answering.message();
-    assert_eq!(question["params"]["url"], page["url"], "{question}");
-    let name = question["params"]["elicitationId"].clone();
-    assert!(name.as_str().is_some_and(|name| name.len() > 16), "{question}");
-    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
+    let request = pending.message();
+    assert_eq!(request["params"]["url"], page["url"], "{request}");
+    let name = request["params"]["elicitationId"].clone();
+    assert!(name.as_str().is_some_and(|name| name.len() > 16), "{request}");
+    client.tell(&json!({"jsonrpc": "2.0", "id": request["id"], "result": {"action": "accept"}}));
     // The user has not opened the URL yet. The server repeats its input request, and the client does not get it again.
-    let again = bridge.puppets.hears("tools/call");
-    assert_eq!(again.message["params"]["inputResponses"], json!({"page": {"action": "accept"}}));
-    again.result(asks);
+    let repeated = bridge.puppets.hears("tools/call");
+    assert_eq!(repeated.message["params"]["inputResponses"], json!({"page": {"action": "accept"}}));
+    repeated.result(asks);
     bridge.puppets.hears("tools/call").result(complete("signed in"));
-    let (before, answer) = answering.all();
-    assert_eq!(text(&answer), "signed in");
+    let (before, response) = pending.all();
+    assert_eq!(text(&response), "signed in");
     let over = json!({
         "jsonrpc": "2.0", "method": "notifications/elicitation/complete",
         "params": {"elicitationId": name},
@@ -185,26 +186,26 @@ fn a_url_elicitation_has_an_id_for_a_client_of_2025_11_25_and_is_sent_once() {
 fn a_visit_that_a_server_of_2025_11_25_says_is_over_is_over_for_its_client() {
     let bridge = Bridge::new(ScriptedReplies::new("2025-11-25", json!({"tools": {}}), &["ask"]));
     let client = legacy(&bridge, "2025-11-25", json!({"elicitation": {"url": {}}}));
-    let mut answering = client.begin(&json!(5), "tools/call", &call());
-    let called = bridge.puppets.hears("tools/call");
+    let mut pending = client.begin(&json!(5), "tools/call", &call());
+    let received = bridge.puppets.hears("tools/call");
     let page = json!({
         "mode": "url", "url": "https://a.example/", "message": "Sign in", "elicitationId": "e1",
     });
-    called.by.asks(json!(1), "elicitation/create", page.clone());
-    let question = answering.message();
-    assert_eq!(question["params"], page);
-    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}}));
+    received.by.asks(json!(1), "elicitation/create", page.clone());
+    let request = pending.message();
+    assert_eq!(request["params"], page);
+    client.tell(&json!({"jsonrpc": "2.0", "id": request["id"], "result": {"action": "accept"}}));
     assert_eq!(bridge.puppets.next().message["result"], json!({"action": "accept"}));
     // The completion of a URL elicitation that this client did not get is not forwarded.
     for name in ["of-another", "e1"] {
         let params = json!({"elicitationId": name});
-        called.by.tells("notifications/elicitation/complete", &params);
+        received.by.tells("notifications/elicitation/complete", &params);
     }
-    let told = answering.message();
-    assert_eq!(told["method"], "notifications/elicitation/complete", "{told}");
-    assert_eq!(told["params"], json!({"elicitationId": "e1"}));
-    called.text("signed in");
-    assert_eq!(text(&answering.answer()), "signed in");
+    let message = pending.message();
+    assert_eq!(message["method"], "notifications/elicitation/complete", "{message}");
+    assert_eq!(message["params"], json!({"elicitationId": "e1"}));
+    received.text("signed in");
+    assert_eq!(text(&pending.answer()), "signed in");
 }
 
 #[test]
@@ -222,19 +223,19 @@ fn a_handshake_client_without_a_session_gets_instructions_in_the_error() {
 fn a_client_that_refuses_to_answer_ends_the_call() {
     let bridge = Bridge::new(modern());
     let client = legacy(&bridge, "2025-06-18", json!({"sampling": {}}));
-    let mut answering = client.begin(&json!(5), "tools/call", &call());
-    let called = bridge.puppets.hears("tools/call");
+    let mut pending = client.begin(&json!(5), "tools/call", &call());
+    let received = bridge.puppets.hears("tools/call");
     let params = json!({"messages": [], "maxTokens": 1});
-    called.result(json!({
+    received.result(json!({
         "resultType": "input_required", "requestState": "s",
         "inputRequests": {"m": {"method": "sampling/createMessage", "params": params}},
     }));
-    let question = answering.message();
-    assert_eq!(question["method"], "sampling/createMessage");
+    let request = pending.message();
+    assert_eq!(request["method"], "sampling/createMessage");
     let no = json!({"code": -1, "message": "User rejected sampling"});
-    client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "error": no}));
-    let answer = answering.answer();
-    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    client.tell(&json!({"jsonrpc": "2.0", "id": request["id"], "error": no}));
+    let response = pending.answer();
+    assert_eq!(response["result"]["isError"], true, "{response}");
     assert!(bridge.puppets.within(A_MOMENT).is_none(), "the gateway invents no input response");
 }
 
@@ -247,12 +248,12 @@ fn a_log_level_is_stored_and_sent_with_each_call() {
         -32602
     );
     assert_eq!(client.request("logging/setLevel", &json!({"level": "debug"}))["result"], json!({}));
-    let mut answering = client.begin(&json!(5), "tools/call", &call());
-    let called = bridge.puppets.hears("tools/call");
-    let meta = &called.message["params"]["_meta"];
+    let mut pending = client.begin(&json!(5), "tools/call", &call());
+    let received = bridge.puppets.hears("tools/call");
+    let meta = &received.message["params"]["_meta"];
     assert_eq!(meta["io.modelcontextprotocol/logLevel"], "debug", "{meta}");
-    called.result(complete("quiet"));
-    assert_eq!(text(&answering.answer()), "quiet");
+    received.result(complete("quiet"));
+    assert_eq!(text(&pending.answer()), "quiet");
 }
 
 #[test]
@@ -268,15 +269,16 @@ fn features_unknown_to_old_clients_are_converted() {
     });
     let told = |version: &str| {
         let client = legacy(&bridge, version, json!({}));
-        let mut answering = client.begin(&json!(5), "tools/call", &call());
+        let mut pending = client.begin(&json!(5), "tools/call", &call());
         bridge.puppets.hears("tools/call").result(rich.clone());
-        answering.answer()["result"].clone()
+        pending.answer()["result"].clone()
     };
     let newest = told("2025-11-25");
     assert_eq!(newest["structuredContent"], json!({"result": [{"ttlMs": 1}]}));
     assert_eq!(newest["content"], rich["content"]);
     let old = told("2024-11-05");
     assert!(old.get("structuredContent").is_none(), "{old}");
-    let kinds: Vec<_> = old["content"].as_array().unwrap().iter().map(|it| &it["type"]).collect();
+    let kinds: Vec<_> =
+        old["content"].as_array().unwrap().iter().map(|value| &value["type"]).collect();
     assert_eq!(kinds[..2], ["text", "resource"], "{old}");
 }

@@ -102,8 +102,8 @@ fn path(file: &Path) -> &str {
 }
 
 /// The era of the call at the server, and the process that responded.
-fn called(answer: &Value) -> (String, String) {
-    let (era, pid) = text(answer).split_once(' ').unwrap();
+fn called(response: &Value) -> (String, String) {
+    let (era, pid) = text(response).split_once(' ').unwrap();
     (era.to_owned(), pid.to_owned())
 }
 
@@ -152,8 +152,8 @@ fn a_configured_revision_or_era_applies_to_every_caller() {
             legacy(&gateway).call("era", json!({})),
             StatelessClient::new(gateway.address()).call("era", json!({})),
         ];
-        for answer in answers {
-            assert_eq!(called(&answer).0, expected, "{line}");
+        for response in answers {
+            assert_eq!(called(&response).0, expected, "{line}");
         }
     }
 }
@@ -185,8 +185,8 @@ fn a_program_with_one_client_is_started_once() {
                     json!({"protocolVersion": version, "capabilities": {}, "clientInfo": about});
                 gateway.write(request(1, "initialize", hello));
                 gateway.answer();
-                let shaken = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-                gateway.write(format!("{shaken}\n"));
+                let response = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+                gateway.write(format!("{response}\n"));
             }
         }
         for id in 2..4 {

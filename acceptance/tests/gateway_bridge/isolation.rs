@@ -19,10 +19,10 @@ const NEW_DIGEST: &str = "1d7c3a68546d6045ae80065d02a2336f524a15f2dba38f3a505d63
 fn asked_alice(bridge: &Bridge) -> (StatelessClient, ReceivedMessage, Value) {
     let alice = bridge.modern().that_can(json!({"elicitation": {}})).with_key(ALICE);
     let mut call = alice.begin_call("ask", json!({"a": 1, "b": [2.0]}));
-    let called = bridge.puppets.hears("tools/call");
-    called.by.asks(json!(1), "elicitation/create", form("Alice?"));
-    let asked = call.answer()["result"].clone();
-    (alice, called, asked)
+    let received = bridge.puppets.hears("tools/call");
+    received.by.asks(json!(1), "elicitation/create", form("Alice?"));
+    let request = call.answer()["result"].clone();
+    (alice, received, request)
 }
 
 /// Asserts that the original caller's input response is still accepted after the attempts of others.
@@ -30,73 +30,73 @@ fn asked_alice(bridge: &Bridge) -> (StatelessClient, ReceivedMessage, Value) {
 fn is_still_answered(
     bridge: &Bridge,
     alice: &StatelessClient,
-    called: &ReceivedMessage,
-    asked: &Value,
+    call: &ReceivedMessage,
+    request: &Value,
 ) {
     assert!(bridge.puppets.within(A_MOMENT).is_none(), "the upstream got no message");
-    let answers = json!({only_key(asked): named("Alice")});
+    let responses = json!({only_key(request): named("Alice")});
     // The same arguments in another notation.
     let arguments = json!({"b": [2], "a": 1.0});
-    let mut again = alice.begin_again("ask", arguments, &asked["requestState"], answers);
+    let mut retry = alice.begin_again("ask", arguments, &request["requestState"], responses);
     assert_eq!(bridge.puppets.next().message["result"], named("Alice"));
-    called.text("Hello, Alice!");
-    assert_eq!(text(&again.answer()), "Hello, Alice!");
+    call.text("Hello, Alice!");
+    assert_eq!(text(&retry.answer()), "Hello, Alice!");
 }
 
 #[track_caller]
-fn is_refused(answer: &Value) {
-    let error = &answer["error"];
-    assert_eq!(error["code"], -32602, "{answer}");
+fn is_refused(response: &Value) {
+    let error = &response["error"];
+    assert_eq!(error["code"], -32602, "{response}");
     assert_eq!(error["message"], "Invalid params: `requestState` is not valid for this request");
-    assert_eq!(error["data"]["reason"], "state_invalid", "{answer}");
+    assert_eq!(error["data"]["reason"], "state_invalid", "{response}");
 }
 
 #[test]
 fn a_modified_request_state_is_refused_and_the_valid_retry_still_works() {
     let bridge = Bridge::with_keys(asking());
-    let (alice, called, asked) = asked_alice(&bridge);
-    let state = asked["requestState"].as_str().unwrap();
+    let (alice, call, request) = asked_alice(&bridge);
+    let state = request["requestState"].as_str().unwrap();
     let arguments = json!({"a": 1, "b": [2.0]});
     let mut forged = vec![format!("{state}x"), state[..state.len() - 1].to_owned(), String::new()];
-    for place in (0..state.len()).step_by(state.len() / 12) {
-        let other = if &state[place..=place] == "A" { "B" } else { "A" };
-        forged.push(format!("{}{other}{}", &state[..place], &state[place + 1..]));
+    for index in (0..state.len()).step_by(state.len() / 12) {
+        let other = if &state[index..=index] == "A" { "B" } else { "A" };
+        forged.push(format!("{}{other}{}", &state[..index], &state[index + 1..]));
     }
     forged.push("x".repeat(1 << 19));
     for state in forged {
-        let answers = json!({only_key(&asked): named("Eve")});
-        is_refused(&alice.again("ask", arguments.clone(), &json!(state), answers));
+        let responses = json!({only_key(&request): named("Eve")});
+        is_refused(&alice.again("ask", arguments.clone(), &json!(state), responses));
     }
-    is_still_answered(&bridge, &alice, &called, &asked);
+    is_still_answered(&bridge, &alice, &call, &request);
 }
 
 #[test]
 fn state_of_another_is_refused_and_its_owner_can_still_use_it() {
     let bridge = Bridge::with_keys(asking());
-    let (alice, called, asked) = asked_alice(&bridge);
+    let (alice, call, request) = asked_alice(&bridge);
     let arguments = json!({"a": 1, "b": [2.0]});
     let bob = alice.with_key(BOB);
-    let answers = json!({only_key(&asked): named("Bob")});
-    is_refused(&bob.again("ask", arguments, &asked["requestState"], answers));
-    is_still_answered(&bridge, &alice, &called, &asked);
+    let responses = json!({only_key(&request): named("Bob")});
+    is_refused(&bob.again("ask", arguments, &request["requestState"], responses));
+    is_still_answered(&bridge, &alice, &call, &request);
 }
 
 #[test]
 fn state_of_another_call_is_refused() {
     let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["ask", "other"]);
     let bridge = Bridge::with_keys(show);
-    let (alice, called, asked) = asked_alice(&bridge);
-    let state = &asked["requestState"];
-    let answers = json!({only_key(&asked): named("Alice")});
+    let (alice, call, request) = asked_alice(&bridge);
+    let state = &request["requestState"];
+    let responses = json!({only_key(&request): named("Alice")});
     let others = [
         ("ask", json!({"a": 1, "b": [3]})),
         ("ask", json!({"a": 1})),
         ("other", json!({"a": 1, "b": [2.0]})),
     ];
     for (tool, arguments) in others {
-        is_refused(&alice.again(tool, arguments, state, answers.clone()));
+        is_refused(&alice.again(tool, arguments, state, responses.clone()));
     }
-    is_still_answered(&bridge, &alice, &called, &asked);
+    is_still_answered(&bridge, &alice, &call, &request);
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn two_callers_never_share_a_session() {
         for key in [ALICE, BOB, ALICE] {
             let client = bridge.modern().that_can(capabilities.clone()).with_key(key);
             let mut call = client.begin_call("ask", json!({}));
-            let called = bridge.puppets.hears("tools/call");
-            called.text("hello");
+            let received = bridge.puppets.hears("tools/call");
+            received.text("hello");
             assert_eq!(text(&call.answer()), "hello");
-            pids.push(called.by.pid);
+            pids.push(received.by.pid);
         }
         assert_ne!(pids[0], pids[1], "Bob must not get Alice's session");
         assert_eq!(pids[0], pids[2], "Alice gets her session again");
@@ -124,27 +124,27 @@ fn input_requests_reach_only_the_session_of_their_call() {
         let address = bridge.gateway.address();
         HandshakeClient::open(address, "2025-06-18", json!({"elicitation": {}}), Some(key))
     };
-    let mut under_way = Vec::new();
+    let mut in_flight = Vec::new();
     for (key, who) in [(ALICE, "alice"), (ALICE, "alice again"), (BOB, "bob")] {
         let client = open(key);
         let params = json!({"name": "ask", "arguments": {"who": who}});
         let call = client.begin(&json!(1), "tools/call", &params);
-        let called = bridge.puppets.hears("tools/call");
-        under_way.push((client, call, called, who));
+        let received = bridge.puppets.hears("tools/call");
+        in_flight.push((client, call, received, who));
     }
-    let pids: Vec<_> = under_way.iter().map(|(_, _, called, _)| called.by.pid).collect();
+    let pids: Vec<_> = in_flight.iter().map(|(_, _, received, _)| received.by.pid).collect();
     assert!(pids[0] != pids[1] && pids[0] != pids[2] && pids[1] != pids[2], "{pids:?}");
-    for (_, _, called, who) in under_way.iter().rev() {
-        called.by.asks(json!(1), "elicitation/create", form(who));
+    for (_, _, received, who) in in_flight.iter().rev() {
+        received.by.asks(json!(1), "elicitation/create", form(who));
     }
-    for (client, call, called, who) in &mut under_way {
-        let question = call.message();
-        assert_eq!(question["method"], "elicitation/create");
-        assert_eq!(question["params"]["message"], *who);
-        client.tell(&json!({"jsonrpc": "2.0", "id": question["id"], "result": named(who)}));
-        let answered = bridge.puppets.next();
-        assert_eq!((answered.by.pid, &answered.message["result"]), (called.by.pid, &named(who)));
-        called.text(who);
+    for (client, call, received, who) in &mut in_flight {
+        let request = call.message();
+        assert_eq!(request["method"], "elicitation/create");
+        assert_eq!(request["params"]["message"], *who);
+        client.tell(&json!({"jsonrpc": "2.0", "id": request["id"], "result": named(who)}));
+        let response = bridge.puppets.next();
+        assert_eq!((response.by.pid, &response.message["result"]), (received.by.pid, &named(who)));
+        received.text(who);
         assert_eq!(text(&call.answer()), *who);
     }
 }
@@ -163,23 +163,23 @@ fn the_same_id_and_the_same_token_of_two_callers_do_not_collide() {
         })
         .collect();
     let mut tokens = Vec::new();
-    for (number, (_, _, called)) in calls.iter().enumerate() {
-        let token = &called.message["params"]["_meta"]["progressToken"];
-        called.by.tells(
+    for (number, (_, _, received)) in calls.iter().enumerate() {
+        let token = &received.message["params"]["_meta"]["progressToken"];
+        received.by.tells(
             "notifications/progress",
             &json!({"progressToken": token, "progress": number + 1, "message": number.to_string()}),
         );
         tokens.push(token.clone());
-        called.text(&number.to_string());
+        received.text(&number.to_string());
     }
     assert!(tokens[0] != tokens[1] && tokens[1] != tokens[2], "{tokens:?}");
     for (number, (id, mut call, _)) in calls.into_iter().enumerate() {
-        let (before, answer) = call.all();
-        assert_eq!((&answer["id"], text(&answer)), (&id, &*number.to_string()));
+        let (before, response) = call.all();
+        assert_eq!((&response["id"], text(&response)), (&id, &*number.to_string()));
         assert_eq!(before.len(), 1, "{before:?}");
-        let told = &before[0]["params"];
+        let message = &before[0]["params"];
         assert_eq!(
-            (&told["progressToken"], &told["message"]),
+            (&message["progressToken"], &message["message"]),
             (&json!(7), &json!(number.to_string()))
         );
     }
@@ -192,9 +192,9 @@ fn another_key_of_the_same_principal_continues_a_call_and_that_of_another_does_n
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let (alice, bob) = (client.with_key(ALICE), client.with_key(BOB));
     let mut call = alice.begin_call("ask", json!({}));
-    let called = bridge.puppets.hears("tools/call");
-    called.by.asks(json!(1), "elicitation/create", form("Who?"));
-    let asked = call.answer()["result"].clone();
+    let received = bridge.puppets.hears("tools/call");
+    received.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let request = call.answer()["result"].clone();
     // Alice gets a new key while the server waits for her.
     let command = json!(bridge.puppets.command());
     let renewed = KEYS.replace(ALICES_DIGEST, NEW_DIGEST);
@@ -204,14 +204,14 @@ fn another_key_of_the_same_principal_continues_a_call_and_that_of_another_does_n
         || bridge.gateway.log(),
         || renewed.request("tools/list", json!({})).get("result").is_some(),
     );
-    let answers = || json!({only_key(&asked): named("Ann")});
-    let state = &asked["requestState"];
+    let answers = || json!({only_key(&request): named("Ann")});
+    let state = &request["requestState"];
     assert_eq!(bob.again("ask", json!({}), state, answers())["error"]["code"], -32602);
-    let mut again = renewed.begin_again("ask", json!({}), state, answers());
-    let answered = bridge.puppets.next();
-    assert_eq!((answered.by.pid, &answered.message["result"]), (called.by.pid, &named("Ann")));
-    called.text("Hello, Ann!");
-    assert_eq!(text(&again.answer()), "Hello, Ann!");
+    let mut retry = renewed.begin_again("ask", json!({}), state, answers());
+    let response = bridge.puppets.next();
+    assert_eq!((response.by.pid, &response.message["result"]), (received.by.pid, &named("Ann")));
+    received.text("Hello, Ann!");
+    assert_eq!(text(&retry.answer()), "Hello, Ann!");
 }
 
 #[test]
@@ -222,11 +222,11 @@ fn with_a_session_per_call_no_two_calls_share_one() {
     for client in [bridge.modern(), bridge.modern().that_can(json!({"elicitation": {}}))] {
         for key in [ALICE, ALICE, BOB] {
             let mut call = client.with_key(key).begin_call("ask", json!({}));
-            let called = bridge.puppets.hears("tools/call");
-            called.text("done");
+            let received = bridge.puppets.hears("tools/call");
+            received.text("done");
             assert_eq!(text(&call.answer()), "done");
-            assert!(!seen.contains(&called.by.pid), "used before");
-            seen.push(called.by.pid);
+            assert!(!seen.contains(&received.by.pid), "used before");
+            seen.push(received.by.pid);
         }
     }
 }
@@ -237,10 +237,10 @@ fn each_client_session_has_its_own_upstream_session_if_configured() {
     let bridge = Bridge::configured(asking(), &format!("{KEYS}{upstream}"));
     let process = |client: &StatelessClient| {
         let mut call = client.begin_call("ask", json!({}));
-        let called = bridge.puppets.hears("tools/call");
-        called.text("done");
+        let received = bridge.puppets.hears("tools/call");
+        received.text("done");
         assert_eq!(text(&call.answer()), "done");
-        called.by.pid
+        received.by.pid
     };
     for client in [bridge.modern(), bridge.modern().that_can(json!({"elicitation": {}}))] {
         let named = |key: &str, name: &str| {
@@ -252,9 +252,9 @@ fn each_client_session_has_its_own_upstream_session_if_configured() {
         assert_eq!(seen, again);
         let nameless = || process(&client.with_key(ALICE));
         let nameless = [nameless(), nameless()];
-        assert!(nameless[0] != nameless[1] && !nameless.iter().any(|it| seen.contains(it)));
-        for wrong in [json!(7), json!(""), json!("x".repeat(129))] {
-            let client = client.with_key(ALICE).with_meta(json!({"creole/session": wrong}));
+        assert!(nameless[0] != nameless[1] && !nameless.iter().any(|value| seen.contains(value)));
+        for invalid in [json!(7), json!(""), json!("x".repeat(129))] {
+            let client = client.with_key(ALICE).with_meta(json!({"creole/session": invalid}));
             let refused = client.begin_call("ask", json!({})).answer();
             assert_eq!(refused["error"]["code"], -32602, "{refused}");
         }
@@ -270,10 +270,10 @@ fn each_handshake_session_has_its_own_upstream_session_if_configured() {
     let clients = [open(), open()];
     let process = |client: &HandshakeClient| {
         let mut call = client.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
-        let called = bridge.puppets.hears("tools/call");
-        called.text("done");
+        let received = bridge.puppets.hears("tools/call");
+        received.text("done");
         assert_eq!(text(&call.answer()), "done");
-        called.by.pid
+        received.by.pid
     };
     let seen = clients.each_ref().map(process);
     assert_ne!(seen[0], seen[1], "each of Alice's clients has its own session");
@@ -300,13 +300,14 @@ fn state_outlives_one_change_of_the_key_and_not_two() {
         change(digits);
         eventually(|| bridge.gateway.log(), || told() != before);
     };
-    let (alice, called, asked) = asked_alice(&bridge);
+    let (alice, call, request) = asked_alice(&bridge);
     changed("02");
-    is_still_answered(&bridge, &alice, &called, &asked);
-    let (alice, _called, asked) = asked_alice(&bridge);
+    is_still_answered(&bridge, &alice, &call, &request);
+    let (alice, _called, request) = asked_alice(&bridge);
     changed("03");
     changed("04");
-    let answers = json!({only_key(&asked): named("Alice")});
-    let refused = alice.again("ask", json!({"a": 1, "b": [2.0]}), &asked["requestState"], answers);
+    let responses = json!({only_key(&request): named("Alice")});
+    let refused =
+        alice.again("ask", json!({"a": 1, "b": [2.0]}), &request["requestState"], responses);
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }

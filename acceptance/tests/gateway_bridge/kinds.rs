@@ -10,20 +10,20 @@ use crate::{A_MOMENT, Bridge, asking, form, named, only_key, text};
 /// Waits for a list. Meanwhile responds to every list request by the capabilities of its session.
 fn wait_for(bridge: &Bridge, mut listing: PendingResponse) -> Vec<String> {
     loop {
-        if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
-            assert_eq!(heard.message["method"], "tools/list", "{}", heard.message);
-            heard.result(json!({"tools": tools_for(&heard.by)}));
+        if let Some(message) = bridge.puppets.within(A_MOMENT / 10) {
+            assert_eq!(message.message["method"], "tools/list", "{}", message.message);
+            message.result(json!({"tools": tools_for(&message.by)}));
         }
-        if let Some(answer) = listing.within(A_MOMENT / 10) {
-            return names(&answer);
+        if let Some(response) = listing.within(A_MOMENT / 10) {
+            return names(&response);
         }
     }
 }
 
 /// The client capabilities that a server got in the handshake.
 fn may_ask(child: &ScriptedChild) -> Value {
-    let told = child.told();
-    let opened = told.iter().find(|it| it["method"] == "initialize");
+    let messages = child.told();
+    let opened = messages.iter().find(|value| value["method"] == "initialize");
     opened.map_or(Value::Null, |opened| opened["params"]["capabilities"].clone())
 }
 
@@ -75,18 +75,18 @@ fn a_tool_with_limited_visibility_is_called_with_the_right_capabilities_only() {
     // No client with elicitation has fetched the list yet.
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("ask", json!({}));
-    let called = bridge.puppets.hears("tools/call");
-    called.by.asks(json!(1), "elicitation/create", form("Who?"));
-    let asked = call.answer()["result"].clone();
-    let answers = json!({only_key(&asked): named("Ann")});
-    let mut again = client.begin_again("ask", json!({}), &asked["requestState"], answers);
+    let received = bridge.puppets.hears("tools/call");
+    received.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let request = call.answer()["result"].clone();
+    let responses = json!({only_key(&request): named("Ann")});
+    let mut retry = client.begin_again("ask", json!({}), &request["requestState"], responses);
     assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
-    called.text("Hello, Ann!");
-    assert_eq!(text(&again.answer()), "Hello, Ann!");
+    received.text("Hello, Ann!");
+    assert_eq!(text(&retry.answer()), "Hello, Ann!");
     // The list comes from the same session, in which no input request is possible now.
     let mut listing = client.begin(&json!(1), "tools/list", json!({}));
     let list = bridge.puppets.hears("tools/list");
-    assert_eq!(list.by.pid, called.by.pid);
+    assert_eq!(list.by.pid, received.by.pid);
     list.by.asks(json!(9), "elicitation/create", form("Who are you?"));
     let refused = bridge.puppets.next().message;
     assert_eq!(refused["id"], 9, "{refused}");
@@ -97,13 +97,13 @@ fn a_tool_with_limited_visibility_is_called_with_the_right_capabilities_only() {
     list.result(json!({"tools": tools_for(&list.by)}));
     assert_eq!(names(&listing.answer()), ["echo", "ask"]);
     let mut call = bridge.modern().begin_call("ask", json!({}));
-    let called = bridge.puppets.hears("tools/call");
+    let received = bridge.puppets.hears("tools/call");
     assert_eq!(
-        may_ask(&called.by),
+        may_ask(&received.by),
         json!({}),
         "the session of this client has no input capabilities"
     );
-    called.error(-32602, "Unknown tool: ask", &Value::Null);
+    received.error(-32602, "Unknown tool: ask", &Value::Null);
     assert_eq!(call.answer()["error"]["code"], -32602);
 }
 
@@ -125,18 +125,18 @@ fn a_list_that_changed_is_fetched_again_for_each_kind_of_client() {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let client = bridge.modern().that_can(able);
     let begin = || client.begin(&json!(1), "tools/list", json!({}));
-    let (mut listing, began) = (begin(), Instant::now());
+    let (mut listing, started) = (begin(), Instant::now());
     // The gateway may not have processed the child's notification yet.
     loop {
-        assert!(began.elapsed() < Duration::from_secs(30), "the list did not change in time");
-        if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
-            let is_own = may_ask(&heard.by) == json!({});
+        assert!(started.elapsed() < Duration::from_secs(30), "the list did not change in time");
+        if let Some(message) = bridge.puppets.within(A_MOMENT / 10) {
+            let is_own = may_ask(&message.by) == json!({});
             let more =
                 if is_own { json!([tool("new")]) } else { json!([tool("new"), tool("newer")]) };
-            heard.result(json!({"tools": more}));
+            message.result(json!({"tools": more}));
         }
-        if let Some(answer) = listing.within(A_MOMENT / 10) {
-            if names(&answer) == ["new", "newer"] {
+        if let Some(response) = listing.within(A_MOMENT / 10) {
+            if names(&response) == ["new", "newer"] {
                 break;
             }
             listing = begin();

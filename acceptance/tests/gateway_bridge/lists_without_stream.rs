@@ -53,13 +53,13 @@ fn lists_of_a_server_without_a_stream_are_fetched_again() {
 #[track_caller]
 fn until_heard(site: &ScriptedHttpServer, name: &str) -> PendingRequest {
     loop {
-        let mut visit = site.next();
-        match &*visit.method {
+        let mut request = site.next();
+        match &*request.method {
             "GET" => {
-                visit.stream();
-                return visit;
+                request.stream();
+                return request;
             }
-            _ => visit.result(tools(name)),
+            _ => request.result(tools(name)),
         }
     }
 }
@@ -73,12 +73,12 @@ fn changes_during_a_lost_stream_are_detected() {
     stream.event(&changed);
     // The list is fetched for the notification and, because the stream opened late, for notifications that may have
     // been missed.
-    while let Some(mut visit) = site.within(AGE * 2) {
-        assert_eq!(visit.message["method"], "tools/list", "{}", visit.message);
-        visit.result(tools("first"));
+    while let Some(mut request) = site.within(AGE * 2) {
+        assert_eq!(request.message["method"], "tools/list", "{}", request.message);
+        request.result(tools("first"));
     }
     let client = client(&gateway);
-    let mut told = client.listen();
+    let mut pending = client.listen();
     let listed = client.request("tools/list", &json!({}));
     assert_eq!(listed["result"]["tools"][0]["name"], "first", "{listed}");
     assert!(
@@ -90,7 +90,7 @@ fn changes_during_a_lost_stream_are_detected() {
     drop(stream);
     let _stream = until_heard(&site, "first");
     site.hears("tools/list").result(tools("second"));
-    let news = told.message();
+    let news = pending.message();
     assert_eq!(news["method"], "notifications/tools/list_changed", "{news}");
     let listed = client.request("tools/list", &json!({}));
     assert_eq!(listed["result"]["tools"][0]["name"], "second", "{listed}");

@@ -66,10 +66,10 @@ struct Bridge {
 impl Bridge {
     /// A gateway that admits every caller.
     fn new(show: ScriptedReplies) -> Self {
-        let puppets = ScriptedChildren::new(show);
-        let command = puppets.command();
+        let children = ScriptedChildren::new(show);
+        let command = children.command();
         let gateway = ListeningServer::start(&["--", &command[0], &command[1]]).unwrap();
-        Self { puppets, gateway, folder: None }
+        Self { puppets: children, gateway, folder: None }
     }
 
     /// A gateway that admits Alice and Bob.
@@ -79,13 +79,13 @@ impl Bridge {
 
     /// A gateway with this configuration, which ends with the table of the upstream.
     fn configured(show: ScriptedReplies, configuration: &str) -> Self {
-        let puppets = ScriptedChildren::new(show);
-        let command = json!(puppets.command());
+        let children = ScriptedChildren::new(show);
+        let command = json!(children.command());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
         fs::write(&file, format!("{configuration}command = {command}\n")).unwrap();
         let gateway = ListeningServer::start(&[&file.display().to_string()]).unwrap();
-        Self { puppets, gateway, folder: Some(folder) }
+        Self { puppets: children, gateway, folder: Some(folder) }
     }
 
     /// Replaces the configuration in one step, as careful editors do.
@@ -132,8 +132,8 @@ fn only_key(result: &Value) -> String {
 
 /// The text of the tool's result.
 #[track_caller]
-fn text(answer: &Value) -> &str {
-    let result = &answer["result"];
-    assert_ne!(result["isError"], true, "{answer}");
-    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
+fn text(response: &Value) -> &str {
+    let result = &response["result"];
+    assert_ne!(result["isError"], true, "{response}");
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{response}"))
 }

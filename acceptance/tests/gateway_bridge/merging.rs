@@ -11,7 +11,7 @@ use crate::text;
 
 /// A server with one item of each kind, whose URIs begin with its name.
 fn everything(name: &str) -> ScriptedReplies {
-    let welcome = json!({
+    let initialize_result = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
         "serverInfo": {"name": name, "version": "1"},
@@ -21,7 +21,7 @@ fn everything(name: &str) -> ScriptedReplies {
     let template =
         json!({"uriTemplate": format!("{name}://by/{{id}}"), "name": format!("{name}-by")});
     ScriptedReplies::new("2025-11-25", json!({}), &["ask"])
-        .answering("initialize", welcome)
+        .answering("initialize", initialize_result)
         .answering("prompts/list", json!({"prompts": [{"name": "greet"}]}))
         .answering("resources/list", json!({"resources": [resource]}))
         .answering("resources/templates/list", json!({"resourceTemplates": [template]}))
@@ -40,8 +40,8 @@ impl Merged {
         let (north, south) = (ScriptedChildren::new(north), ScriptedChildren::new(south));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
-        let table = |name: &str, puppets: &ScriptedChildren| {
-            format!("[upstreams.{name}]\n{more}command = {}\n", json!(puppets.command()))
+        let table = |name: &str, children: &ScriptedChildren| {
+            format!("[upstreams.{name}]\n{more}command = {}\n", json!(children.command()))
         };
         let tables = table("north", &north) + &table("south", &south);
         fs::write(&file, format!("[server]\nname = \"gateway\"\n\n{tables}")).unwrap();
@@ -56,8 +56,8 @@ impl Merged {
     /// The items of a list, by this member.
     #[track_caller]
     fn listed(&self, method: &str, list: &str, member: &str) -> Vec<String> {
-        let answer = self.client().request(method, json!({}));
-        let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let response = self.client().request(method, json!({}));
+        let items = response["result"][list].as_array().unwrap_or_else(|| panic!("{response}"));
         items.iter().map(|item| item[member].as_str().unwrap().to_owned()).collect()
     }
 }
@@ -65,10 +65,13 @@ impl Merged {
 #[test]
 fn the_items_of_two_upstreams_are_listed_in_order_under_their_own_names() {
     let merged = Merged::new(everything("north"), everything("south"), "");
-    let welcome = merged.client().request("server/discover", json!({}));
-    let instructions = welcome["result"]["instructions"].as_str().unwrap();
+    let initialize_result = merged.client().request("server/discover", json!({}));
+    let instructions = initialize_result["result"]["instructions"].as_str().unwrap();
     assert_eq!(instructions, "north: Ask north first.\n\nsouth: Ask south first.");
-    assert!(welcome["result"]["capabilities"].get("completions").is_some(), "{welcome}");
+    assert!(
+        initialize_result["result"]["capabilities"].get("completions").is_some(),
+        "{initialize_result}"
+    );
     let rows = [
         ("tools/list", "tools", "name", ["north__ask", "south__ask"]),
         ("prompts/list", "prompts", "name", ["north__greet", "south__greet"]),
@@ -95,12 +98,12 @@ fn asked(
     result: Value,
 ) -> (Value, Value) {
     let (method, params) = request;
-    let mut answering = client.begin(&json!(1), method, params);
-    let heard = by.hears(method);
-    heard.result(result);
-    let mut params = heard.message["params"].clone();
+    let mut pending = client.begin(&json!(1), method, params);
+    let message = by.hears(method);
+    message.result(result);
+    let mut params = message.message["params"].clone();
     params.as_object_mut().unwrap().remove("_meta");
-    (params, answering.answer())
+    (params, pending.answer())
 }
 
 #[test]
@@ -109,23 +112,23 @@ fn each_upstream_receives_its_own_item_names() {
     let client = merged.client();
     for (name, server) in [("north", &merged.north), ("south", &merged.south)] {
         let call = json!({"name": format!("{name}__ask"), "arguments": {}});
-        let said = json!({"content": [{"type": "text", "text": name}]});
-        let (params, answer) = asked(&client, server, ("tools/call", call), said);
-        assert_eq!((&params["name"], text(&answer)), (&json!("ask"), name));
+        let message = json!({"content": [{"type": "text", "text": name}]});
+        let (params, response) = asked(&client, server, ("tools/call", call), message);
+        assert_eq!((&params["name"], text(&response)), (&json!("ask"), name));
 
         let prompt = json!({"name": format!("{name}__greet")});
-        let (params, answer) =
+        let (params, response) =
             asked(&client, server, ("prompts/get", prompt), json!({"messages": []}));
-        assert_eq!(params["name"], "greet", "{answer}");
-        assert!(answer["result"]["messages"].is_array(), "{answer}");
+        assert_eq!(params["name"], "greet", "{response}");
+        assert!(response["result"]["messages"].is_array(), "{response}");
 
         // A listed resource, and one that matches a template.
         for uri in [format!("{name}://one"), format!("{name}://by/7")] {
             let contents = json!({"contents": [{"uri": uri, "text": name}]});
-            let (params, answer) =
+            let (params, response) =
                 asked(&client, server, ("resources/read", json!({"uri": uri})), contents);
             assert_eq!(params["uri"], uri);
-            assert_eq!(answer["result"]["contents"][0]["text"], name, "{answer}");
+            assert_eq!(response["result"]["contents"][0]["text"], name, "{response}");
         }
 
         let argument = json!({"name": "id", "value": "7"});
@@ -143,9 +146,9 @@ fn each_upstream_receives_its_own_item_names() {
         for (here, there) in references {
             let params = json!({"ref": here, "argument": argument});
             let request = ("completion/complete", params);
-            let (params, answer) = asked(&client, server, request, values.clone());
+            let (params, response) = asked(&client, server, request, values.clone());
             assert_eq!(params["ref"], there);
-            assert_eq!(answer["result"]["completion"]["values"], json!([name]), "{answer}");
+            assert_eq!(response["result"]["completion"]["values"], json!([name]), "{response}");
         }
     }
 }
@@ -157,8 +160,8 @@ fn a_resource_that_nobody_lists_is_read_from_the_one_who_has_it() {
     merged.north.hears("resources/read").error(-32603, "broken", &Value::Null);
     let contents = json!({"contents": [{"uri": "x://hidden", "text": "found"}]});
     merged.south.hears("resources/read").result(contents);
-    let answer = read.answer();
-    assert_eq!(answer["result"]["contents"][0]["text"], "found", "{answer}");
+    let response = read.answer();
+    assert_eq!(response["result"]["contents"][0]["text"], "found", "{response}");
 }
 
 #[test]

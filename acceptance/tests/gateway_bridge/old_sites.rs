@@ -29,19 +29,19 @@ fn calls_with_capabilities_have_a_stream_each_if_input_requests_do_not_name_thei
             calls[0].2.stream, calls[1].2.stream,
             "{era}: concurrent calls must not share a stream"
         );
-        for (name, call, called) in calls.iter_mut().rev() {
-            called.asks(json!(name), "elicitation/create", form(&format!("Are you {name}?")));
-            let asked = call.answer()["result"].clone();
-            let key = only_key(&asked);
-            let question = &asked["inputRequests"][&key]["params"];
-            assert_eq!(question["message"], format!("Are you {name}?"), "{asked}");
-            let (state, answers) = (&asked["requestState"], json!({key: named(name)}));
-            let mut again = client.begin_again("ask", json!({"name": name}), state, answers);
-            let answered = site.next();
-            assert_eq!(answered.stream, called.stream);
-            assert_eq!(answered.message["result"], named(name));
-            called.text(name);
-            assert_eq!(text(&again.answer()), *name);
+        for (name, call, received) in calls.iter_mut().rev() {
+            received.asks(json!(name), "elicitation/create", form(&format!("Are you {name}?")));
+            let request = call.answer()["result"].clone();
+            let key = only_key(&request);
+            let sent = &request["inputRequests"][&key]["params"];
+            assert_eq!(sent["message"], format!("Are you {name}?"), "{request}");
+            let (state, responses) = (&request["requestState"], json!({key: named(name)}));
+            let mut retry = client.begin_again("ask", json!({"name": name}), state, responses);
+            let response = site.next();
+            assert_eq!(response.stream, received.stream);
+            assert_eq!(response.message["result"], named(name));
+            received.text(name);
+            assert_eq!(text(&retry.answer()), *name);
         }
     }
 }

@@ -15,10 +15,10 @@ fn open(bridge: &Bridge, key: Option<&str>) -> HandshakeClient {
 fn call(bridge: &Bridge, client: &HandshakeClient) -> ScriptedChild {
     let params = json!({"name": "ask", "arguments": {}});
     let mut call = client.begin(&json!(2), "tools/call", &params);
-    let called = bridge.puppets.hears("tools/call");
-    called.text("done");
+    let received = bridge.puppets.hears("tools/call");
+    received.text("done");
     assert_eq!(call.answer()["result"]["content"][0]["text"], "done");
-    called.by
+    received.by
 }
 
 /// Reads until a message with this method arrives.
@@ -76,14 +76,14 @@ fn a_resource_is_subscribed_in_the_session_of_the_calls_and_list_changes_arrive_
     let mut listing = alice.begin(&json!(4), "tools/list", &json!({}));
     // The shared list is fetched again too, because it may have changed as well.
     loop {
-        if let Some(heard) = bridge.puppets.within(A_MOMENT / 10) {
-            assert_eq!(heard.message["method"], "tools/list", "{}", heard.message);
-            let is_alices = heard.by.pid == server.pid;
-            heard.result(tools(if is_alices { &["ask", "added"] } else { &["ask"] }));
+        if let Some(message) = bridge.puppets.within(A_MOMENT / 10) {
+            assert_eq!(message.message["method"], "tools/list", "{}", message.message);
+            let is_alices = message.by.pid == server.pid;
+            message.result(tools(if is_alices { &["ask", "added"] } else { &["ask"] }));
         }
-        if let Some(answer) = listing.within(A_MOMENT / 10) {
-            let names = answer["result"]["tools"].as_array().unwrap();
-            assert_eq!(names.len(), 2, "{answer}");
+        if let Some(response) = listing.within(A_MOMENT / 10) {
+            let names = response["result"]["tools"].as_array().unwrap();
+            assert_eq!(names.len(), 2, "{response}");
             break;
         }
     }
@@ -92,10 +92,10 @@ fn a_resource_is_subscribed_in_the_session_of_the_calls_and_list_changes_arrive_
 
 /// Opens a stream for all notifications of a client of the stateless era.
 fn listen(client: &StatelessClient) -> PendingResponse {
-    let wanted = json!({
+    let expected = json!({
         "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["a://b"],
     });
-    let params = json!({"notifications": wanted});
+    let params = json!({"notifications": expected});
     let mut listening = client.begin(&json!("listen"), "subscriptions/listen", params);
     let acknowledged = hears(&mut listening, "notifications/subscriptions/acknowledged");
     assert_eq!(acknowledged["notifications"]["resourceSubscriptions"], json!(["a://b"]));
@@ -105,10 +105,10 @@ fn listen(client: &StatelessClient) -> PendingResponse {
 /// Calls the tool for a client of the stateless era and returns the child that received the call.
 fn call_alone(bridge: &Bridge, client: &StatelessClient) -> ScriptedChild {
     let mut call = client.begin_call("ask", json!({}));
-    let called = bridge.puppets.hears("tools/call");
-    called.text("done");
+    let received = bridge.puppets.hears("tools/call");
+    received.text("done");
     assert_eq!(call.answer()["result"]["content"][0]["text"], "done");
-    called.by
+    received.by
 }
 
 #[test]
@@ -143,12 +143,12 @@ fn a_stateless_client_receives_the_notifications_of_the_session_of_its_calls() {
         });
         for (method, params) in &told {
             server.tells(method, params);
-            let heard = hears(&mut alices, method);
-            assert_eq!(heard["uri"], params["uri"], "{able}");
+            let message = hears(&mut alices, method);
+            assert_eq!(message["uri"], params["uri"], "{able}");
         }
         if let Some(bobs) = &mut others {
-            let heard = bobs.within(A_MOMENT);
-            assert!(heard.is_none(), "it is the session of another principal: {heard:?}");
+            let message = bobs.within(A_MOMENT);
+            assert!(message.is_none(), "it is the session of another principal: {message:?}");
         }
     }
 }

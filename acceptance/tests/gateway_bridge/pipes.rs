@@ -21,30 +21,30 @@ fn call() -> Value {
 
 #[test]
 fn a_caller_whose_first_request_had_no_capabilities_gets_input_requests_in_the_next() {
-    let puppets = ScriptedChildren::new(asking());
-    let command = puppets.command();
+    let children = ScriptedChildren::new(asking());
+    let command = children.command();
     let mut gateway = Server::start(&["--", &command[0], &command[1]]);
     gateway.write(stands_alone(1, "server/discover", json!({}), json!({})));
     assert!(gateway.answer()["result"]["capabilities"]["tools"].is_object());
     gateway.write(stands_alone(2, "tools/call", call(), json!({"elicitation": {}})));
-    let called = puppets.hears("tools/call");
-    called.by.asks(json!(1), "elicitation/create", form("Who?"));
-    let asked = gateway.answer()["result"].clone();
+    let received = children.hears("tools/call");
+    received.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let request = gateway.answer()["result"].clone();
     let mut params = call();
-    params["requestState"] = asked["requestState"].clone();
-    params["inputResponses"] = json!({only_key(&asked): named("Ann")});
+    params["requestState"] = request["requestState"].clone();
+    params["inputResponses"] = json!({only_key(&request): named("Ann")});
     gateway.write(stands_alone(3, "tools/call", params, json!({"elicitation": {}})));
-    assert_eq!(puppets.next().message["result"], named("Ann"));
-    called.text("Hello, Ann!");
-    let answer = gateway.answer();
-    assert_eq!((&answer["id"], text(&answer)), (&json!(3), "Hello, Ann!"));
+    assert_eq!(children.next().message["result"], named("Ann"));
+    received.text("Hello, Ann!");
+    let response = gateway.answer();
+    assert_eq!((&response["id"], text(&response)), (&json!(3), "Hello, Ann!"));
     assert_eq!(gateway.finish().code, Some(0));
 }
 
 #[test]
 fn a_caller_that_probes_and_then_initializes_gets_input_requests() {
-    let puppets = ScriptedChildren::new(asking());
-    let command = puppets.command();
+    let children = ScriptedChildren::new(asking());
+    let command = children.command();
     let mut gateway = Server::start(&["--", &command[0], &command[1]]);
     gateway.write(stands_alone(1, "server/discover", json!({}), json!({})));
     gateway.answer();
@@ -53,20 +53,20 @@ fn a_caller_that_probes_and_then_initializes_gets_input_requests() {
         "clientInfo": {"name": "pipe", "version": "1"},
     });
     let hello = json!({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": params});
-    let shaken = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    gateway.write(format!("{hello}\n{shaken}\n"));
+    let response = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    gateway.write(format!("{hello}\n{response}\n"));
     assert_eq!(gateway.answer()["result"]["serverInfo"]["name"], "puppet");
     let request = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call()});
     gateway.write(format!("{request}\n"));
-    let called = puppets.hears("tools/call");
-    called.by.asks(json!("q"), "elicitation/create", form("Who?"));
-    let question = gateway.answer();
-    assert_eq!(question["params"]["message"], "Who?");
-    let said = json!({"jsonrpc": "2.0", "id": question["id"], "result": named("Ann")});
-    gateway.write(format!("{said}\n"));
-    let answered = puppets.next().message;
-    assert_eq!((&answered["id"], &answered["result"]), (&json!("q"), &named("Ann")));
-    called.text("Hello, Ann!");
+    let received = children.hears("tools/call");
+    received.by.asks(json!("q"), "elicitation/create", form("Who?"));
+    let sent = gateway.answer();
+    assert_eq!(sent["params"]["message"], "Who?");
+    let message = json!({"jsonrpc": "2.0", "id": sent["id"], "result": named("Ann")});
+    gateway.write(format!("{message}\n"));
+    let result = children.next().message;
+    assert_eq!((&result["id"], &result["result"]), (&json!("q"), &named("Ann")));
+    received.text("Hello, Ann!");
     assert_eq!(text(&gateway.answer()), "Hello, Ann!");
     assert_eq!(gateway.finish().code, Some(0));
 }

@@ -14,8 +14,8 @@ use crate::driving::modern;
 use crate::{A_MOMENT, asking, form, named, only_key, text};
 
 /// A gateway in front of these children, with its state in this folder.
-fn gateway(folder: &Path, puppets: &ScriptedChildren) -> ListeningServer {
-    before(folder, &format!("command = {}", json!(puppets.command())))
+fn gateway(folder: &Path, children: &ScriptedChildren) -> ListeningServer {
+    before(folder, &format!("command = {}", json!(children.command())))
 }
 
 /// A gateway in front of an upstream with this address.
@@ -39,30 +39,30 @@ fn complete(text: &str) -> Value {
 
 #[test]
 fn an_upstream_without_state_is_called_again_through_another_replica() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(modern()));
-    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(modern()));
+    let (first, second) = (gateway(folder.path(), &children), gateway(folder.path(), &children));
     let mut call = client(&first).begin_call("ask", json!({"n": 1}));
-    puppets.hears("tools/call").result(json!({
+    children.hears("tools/call").result(json!({
         "resultType": "input_required", "requestState": "its own",
         "inputRequests": {"who": {"method": "elicitation/create", "params": form("Who?")}},
     }));
-    let asked = call.answer()["result"].clone();
+    let request = call.answer()["result"].clone();
     drop(first);
-    let answers = json!({only_key(&asked): named("Ann")});
-    let state = &asked["requestState"];
-    let mut again = client(&second).begin_again("ask", json!({"n": 1}), state, answers);
-    let called = puppets.hears("tools/call");
-    assert_eq!(called.message["params"]["requestState"], "its own");
-    assert_eq!(called.message["params"]["inputResponses"], json!({"who": named("Ann")}));
-    called.result(complete("Hello, Ann!"));
-    assert_eq!(text(&again.answer()), "Hello, Ann!");
+    let responses = json!({only_key(&request): named("Ann")});
+    let state = &request["requestState"];
+    let mut retry = client(&second).begin_again("ask", json!({"n": 1}), state, responses);
+    let received = children.hears("tools/call");
+    assert_eq!(received.message["params"]["requestState"], "its own");
+    assert_eq!(received.message["params"]["inputResponses"], json!({"who": named("Ann")}));
+    received.result(complete("Hello, Ann!"));
+    assert_eq!(text(&retry.answer()), "Hello, Ann!");
 }
 
 #[test]
 fn a_list_continues_in_another_replica() {
     let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["one", "two"]);
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(show));
-    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(show));
+    let (first, second) = (gateway(folder.path(), &children), gateway(folder.path(), &children));
     let page = client(&first).request("tools/list", json!({}))["result"].clone();
     assert_eq!(page["tools"][0]["name"], "one", "{page}");
     let rest = client(&second).request("tools/list", json!({"cursor": page["nextCursor"]}));
@@ -70,90 +70,90 @@ fn a_list_continues_in_another_replica() {
 }
 
 /// A parked call, and the result with the input request.
-fn left_at(gateway: &ListeningServer, puppets: &ScriptedChildren) -> (ReceivedMessage, Value) {
+fn left_at(gateway: &ListeningServer, children: &ScriptedChildren) -> (ReceivedMessage, Value) {
     let mut call = client(gateway).begin_call("ask", json!({}));
-    let called = puppets.hears("tools/call");
-    called.by.asks(json!(1), "elicitation/create", form("Who?"));
-    (called, call.answer()["result"].clone())
+    let received = children.hears("tools/call");
+    received.by.asks(json!(1), "elicitation/create", form("Who?"));
+    (received, call.answer()["result"].clone())
 }
 
 /// Asserts that the caller gets the fault of a lost call from a replica that does not have it.
 #[track_caller]
-fn is_lost_at(gateway: &ListeningServer, puppets: &ScriptedChildren, asked: &Value) {
-    let answers = json!({only_key(asked): named("Ann")});
-    let lost = client(gateway).again("ask", json!({}), &asked["requestState"], answers);
+fn is_lost_at(gateway: &ListeningServer, children: &ScriptedChildren, request: &Value) {
+    let responses = json!({only_key(request): named("Ann")});
+    let lost = client(gateway).again("ask", json!({}), &request["requestState"], responses);
     assert_eq!(lost["result"]["isError"], true, "{lost}");
-    let told = lost["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(told.contains("Its effects are unknown"), "{told}");
+    let message = lost["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(message.contains("Its effects are unknown"), "{message}");
     assert!(
-        puppets.within(A_MOMENT).is_none(),
+        children.within(A_MOMENT).is_none(),
         "the call must not be repeated: it may have been executed"
     );
 }
 
 /// Retries the call with a response to the only input request.
-fn back(gateway: &ListeningServer, asked: &Value, name: &str) -> PendingResponse {
-    let answers = json!({only_key(asked): named(name)});
+fn back(gateway: &ListeningServer, request: &Value, name: &str) -> PendingResponse {
+    let responses = json!({only_key(request): named(name)});
     let client = client(gateway).with_meta(json!({"progressToken": "p"}));
-    client.begin_again("ask", json!({}), &asked["requestState"], answers)
+    client.begin_again("ask", json!({}), &request["requestState"], responses)
 }
 
 #[test]
 fn a_parked_call_continues_through_other_replicas() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
-    let [first, second, third] = [(); 3].map(|()| gateway(folder.path(), &puppets));
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
+    let [first, second, third] = [(); 3].map(|()| gateway(folder.path(), &children));
     let mut call =
         client(&first).with_meta(json!({"progressToken": "p"})).begin_call("ask", json!({}));
-    let called = puppets.hears("tools/call");
-    called.by.asks(json!(1), "elicitation/create", form("Who?"));
-    let asked = call.answer()["result"].clone();
+    let received = children.hears("tools/call");
+    received.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let request = call.answer()["result"].clone();
     // The next input request arrives at the replica that got the first response.
-    let mut again = back(&second, &asked, "Ann");
-    assert_eq!(puppets.next().message["result"], named("Ann"));
-    let token = &called.message["params"]["_meta"]["progressToken"];
+    let mut retry = back(&second, &request, "Ann");
+    assert_eq!(children.next().message["result"], named("Ann"));
+    let token = &received.message["params"]["_meta"]["progressToken"];
     let progress = json!({"progressToken": token, "progress": 1, "message": "half"});
-    called.by.tells("notifications/progress", &progress);
-    called.by.asks(json!(2), "elicitation/create", form("Whose?"));
-    let (meanwhile, next) = again.all();
+    received.by.tells("notifications/progress", &progress);
+    received.by.asks(json!(2), "elicitation/create", form("Whose?"));
+    let (meanwhile, next) = retry.all();
     assert_eq!(meanwhile[0]["params"]["progressToken"], "p", "{meanwhile:?}");
     assert_eq!(meanwhile[0]["params"]["message"], "half", "{meanwhile:?}");
     let next = next["result"].clone();
     // A used request state is rejected by every replica.
-    let mut late = back(&third, &asked, "Bob");
+    let mut late = back(&third, &request, "Bob");
     assert_eq!(late.answer()["error"]["data"]["reason"], "state_consumed");
     let mut last = back(&third, &next, "Eve");
-    assert_eq!(puppets.next().message["result"], named("Eve"));
+    assert_eq!(children.next().message["result"], named("Eve"));
     let long = "x".repeat(600_000);
-    called.text(&long);
+    received.text(&long);
     assert_eq!(text(&last.answer()), long);
     // A caller that lost the response gets the same one again, from every replica.
     assert_eq!(text(&back(&second, &next, "Eve").answer()), long);
     assert_eq!(text(&back(&first, &next, "Eve").answer()), long);
-    assert!(puppets.within(A_MOMENT).is_none(), "the upstream got the call once");
+    assert!(children.within(A_MOMENT).is_none(), "the upstream got the call once");
 }
 
 #[test]
 fn a_disconnect_in_one_replica_cancels_in_another() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
-    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
-    let (called, asked) = left_at(&first, &puppets);
-    let again = back(&second, &asked, "Ann");
-    assert_eq!(puppets.next().message["result"], named("Ann"));
-    again.hang_up();
-    let cancelled = puppets.hears("notifications/cancelled");
-    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
+    let (first, second) = (gateway(folder.path(), &children), gateway(folder.path(), &children));
+    let (call, request) = left_at(&first, &children);
+    let retry = back(&second, &request, "Ann");
+    assert_eq!(children.next().message["result"], named("Ann"));
+    retry.hang_up();
+    let cancelled = children.hears("notifications/cancelled");
+    assert_eq!(cancelled.message["params"]["requestId"], call.message["id"]);
 }
 
 #[test]
 fn errors_are_returned_through_another_replica() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
-    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
+    let (first, second) = (gateway(folder.path(), &children), gateway(folder.path(), &children));
     let told = |through: &ListeningServer| {
-        let (called, asked) = left_at(&first, &puppets);
-        let mut again = back(through, &asked, "Ann");
-        assert_eq!(puppets.next().message["result"], named("Ann"));
-        called.error(-32000, "no such name", &json!({"name": "Ann"}));
-        again.answer()
+        let (call, request) = left_at(&first, &children);
+        let mut retry = back(through, &request, "Ann");
+        assert_eq!(children.next().message["result"], named("Ann"));
+        call.error(-32000, "no such name", &json!({"name": "Ann"}));
+        retry.answer()
     };
     let elsewhere = told(&second);
     assert!(elsewhere.to_string().contains("no such name"), "{elsewhere}");
@@ -162,22 +162,23 @@ fn errors_are_returned_through_another_replica() {
 
 #[test]
 fn a_process_that_was_started_again_does_not_call_again() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
-    let first = gateway(folder.path(), &puppets);
-    let (_, asked) = left_at(&first, &puppets);
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
+    let first = gateway(folder.path(), &children);
+    let (_, request) = left_at(&first, &children);
     drop(first);
-    let again = gateway(folder.path(), &puppets);
-    is_lost_at(&again, &puppets, &asked);
+    let again = gateway(folder.path(), &children);
+    is_lost_at(&again, &children, &request);
 }
 
 #[test]
 fn a_process_that_ended_in_peace_is_not_waited_for() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
-    let (mut first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
-    let (_, asked) = left_at(&first, &puppets);
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
+    let (mut first, second) =
+        (gateway(folder.path(), &children), gateway(folder.path(), &children));
+    let (_, request) = left_at(&first, &children);
     first.stop().unwrap();
-    while puppets.within(A_MOMENT).is_some() {}
-    is_lost_at(&second, &puppets, &asked);
+    while children.within(A_MOMENT).is_some() {}
+    is_lost_at(&second, &children, &request);
 }
 
 #[test]
@@ -189,58 +190,59 @@ fn an_idempotent_call_is_repeated_when_its_replica_was_killed() {
     let show = ScriptedReplies::new("2025-06-18", json!({"tools": {}, "resources": {}}), &[])
         .answering("tools/list", json!({"tools": [tool]}))
         .answering("resources/list", json!({"resources": [resource]}));
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(show));
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(show));
     let retried =
-        format!("command = {}\nchain = [{{ kind = \"retry\" }}]", json!(puppets.command()));
+        format!("command = {}\nchain = [{{ kind = \"retry\" }}]", json!(children.command()));
     let (first, second) = (before(folder.path(), &retried), before(folder.path(), &retried));
     // The tool declares `idempotentHint`, and the layer `retry` trusts it.
-    let (_, asked_by_tool) = left_at(&first, &puppets);
-    let read = |gateway: &ListeningServer, asked: &Value, name: &str| {
-        let answers = json!({only_key(asked): named(name)});
-        let state = &asked["requestState"];
-        let params = json!({"uri": "file:///a", "inputResponses": answers, "requestState": state});
+    let (_, asked_by_tool) = left_at(&first, &children);
+    let read = |gateway: &ListeningServer, request: &Value, name: &str| {
+        let responses = json!({only_key(request): named(name)});
+        let state = &request["requestState"];
+        let params =
+            json!({"uri": "file:///a", "inputResponses": responses, "requestState": state});
         client(gateway).begin(&json!(2), "resources/read", params)
     };
     let mut call = client(&first).begin(&json!(1), "resources/read", json!({"uri": "file:///a"}));
-    let called = puppets.hears("resources/read");
-    called.by.asks(json!(1), "elicitation/create", form("Who?"));
-    let asked = call.answer()["result"].clone();
-    let mut more = read(&first, &asked, "Ann");
-    assert_eq!(puppets.next().message["result"], named("Ann"));
-    called.by.asks(json!(2), "elicitation/create", form("Whose?"));
-    let asked = more.answer()["result"].clone();
+    let received = children.hears("resources/read");
+    received.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let request = call.answer()["result"].clone();
+    let mut more = read(&first, &request, "Ann");
+    assert_eq!(children.next().message["result"], named("Ann"));
+    received.by.asks(json!(2), "elicitation/create", form("Whose?"));
+    let request = more.answer()["result"].clone();
     drop(first);
     // The call is repeated, and the gateway sends the caller's earlier input responses.
-    let mut again = read(&second, &asked, "Bob");
-    let called = puppets.hears("resources/read");
-    called.by.asks(json!(7), "elicitation/create", form("Who?"));
-    assert_eq!(puppets.next().message["result"], named("Ann"));
-    called.by.asks(json!(8), "elicitation/create", form("Whose?"));
-    assert_eq!(puppets.next().message["result"], named("Bob"));
+    let mut retry = read(&second, &request, "Bob");
+    let received = children.hears("resources/read");
+    received.by.asks(json!(7), "elicitation/create", form("Who?"));
+    assert_eq!(children.next().message["result"], named("Ann"));
+    received.by.asks(json!(8), "elicitation/create", form("Whose?"));
+    assert_eq!(children.next().message["result"], named("Bob"));
     // New input requests go to the caller.
-    called.by.asks(json!(9), "elicitation/create", form("Why?"));
-    let asked = again.answer()["result"].clone();
-    let mut last = read(&second, &asked, "Eve");
-    assert_eq!(puppets.next().message["result"], named("Eve"));
-    called.result(json!({"contents": [{"uri": "file:///a", "text": "all"}]}));
+    received.by.asks(json!(9), "elicitation/create", form("Why?"));
+    let request = retry.answer()["result"].clone();
+    let mut last = read(&second, &request, "Eve");
+    assert_eq!(children.next().message["result"], named("Eve"));
+    received.result(json!({"contents": [{"uri": "file:///a", "text": "all"}]}));
     assert_eq!(last.answer()["result"]["contents"][0]["text"], "all");
-    let mut again = back(&second, &asked_by_tool, "Ann");
-    let called = puppets.hears("tools/call");
-    called.by.asks(json!(7), "elicitation/create", form("Who?"));
-    assert_eq!(puppets.next().message["result"], named("Ann"));
-    called.text("Hello, Ann!");
-    assert_eq!(text(&again.answer()), "Hello, Ann!");
+    let mut retry = back(&second, &asked_by_tool, "Ann");
+    let received = children.hears("tools/call");
+    received.by.asks(json!(7), "elicitation/create", form("Who?"));
+    assert_eq!(children.next().message["result"], named("Ann"));
+    received.text("Hello, Ann!");
+    assert_eq!(text(&retry.answer()), "Hello, Ann!");
 }
 
 /// The next POST, or GET that resumes a stream. The site has no stream for messages outside of calls.
 #[track_caller]
 fn visited(site: &ScriptedHttpServer) -> PendingRequest {
     loop {
-        let mut visit = site.next();
-        if visit.method == "POST" || visit.field("last-event-id").is_some() {
-            return visit;
+        let mut request = site.next();
+        if request.method == "POST" || request.field("last-event-id").is_some() {
+            return request;
         }
-        visit.respond("405 Method Not Allowed", "", "");
+        request.respond("405 Method Not Allowed", "", "");
     }
 }
 
@@ -254,38 +256,38 @@ fn another_process_takes_a_call_over_after_its_last_event() {
     let reached = format!("url = \"{}\"", site.url());
     let (first, second) = (before(folder.path(), &reached), before(folder.path(), &reached));
     let mut call = client(&first).begin_call("ask", json!({}));
-    let mut called = visited(&site);
-    assert_eq!(called.message["method"], "tools/call", "{}", called.message);
-    called.stream();
-    called.event_with_id("e1", &question("who", "Who?"));
-    let asked = call.answer()["result"].clone();
+    let mut received = visited(&site);
+    assert_eq!(received.message["method"], "tools/call", "{}", received.message);
+    received.stream();
+    received.event_with_id("e1", &question("who", "Who?"));
+    let request = call.answer()["result"].clone();
     drop(first);
-    let mut again = back(&second, &asked, "Ann");
+    let mut retry = back(&second, &request, "Ann");
     // The response is sent in the session of the replica that is gone, and its stream is resumed after the last event
     // that this replica received.
-    let session = called.field("mcp-session-id").unwrap().to_owned();
-    let (mut answered, mut stream) = (visited(&site), visited(&site));
-    if answered.method == "GET" {
-        std::mem::swap(&mut answered, &mut stream);
+    let session = received.field("mcp-session-id").unwrap().to_owned();
+    let (mut sent, mut stream) = (visited(&site), visited(&site));
+    if sent.method == "GET" {
+        std::mem::swap(&mut sent, &mut stream);
     }
-    assert_eq!(answered.message["id"], "who", "{}", answered.message);
-    assert_eq!(answered.message["result"], named("Ann"));
-    answered.respond("202 Accepted", "", "");
+    assert_eq!(sent.message["id"], "who", "{}", sent.message);
+    assert_eq!(sent.message["result"], named("Ann"));
+    sent.respond("202 Accepted", "", "");
     assert_eq!(stream.field("last-event-id"), Some("e1"));
-    for visit in [&answered, &stream] {
+    for visit in [&sent, &stream] {
         assert_eq!(visit.field("mcp-session-id"), Some(&*session));
         assert_eq!(visit.field("mcp-protocol-version"), Some("2025-06-18"));
     }
     // The upstream may send further input requests, and the call ends at the replica that took it over.
     stream.stream();
     stream.event_with_id("e2", &question("whose", "Whose?"));
-    let asked = again.answer()["result"].clone();
-    let mut last = back(&second, &asked, "Eve");
-    let mut answered = visited(&site);
-    assert_eq!(answered.message["id"], "whose", "{}", answered.message);
-    answered.respond("202 Accepted", "", "");
+    let request = retry.answer()["result"].clone();
+    let mut last = back(&second, &request, "Eve");
+    let mut sent = visited(&site);
+    assert_eq!(sent.message["id"], "whose", "{}", sent.message);
+    sent.respond("202 Accepted", "", "");
     let result = json!({"content": [{"type": "text", "text": "Hello, both!"}]});
-    let id = &called.message["id"];
+    let id = &received.message["id"];
     stream.event_with_id("e3", &json!({"jsonrpc": "2.0", "id": id, "result": result}));
     assert_eq!(text(&last.answer()), "Hello, both!");
     // The call was not repeated, and the session is not deleted.
@@ -300,19 +302,19 @@ fn a_stalled_replica_leaves_its_call_to_the_one_that_took_it_over() {
     let reached = format!("url = \"{}\"", site.url());
     let (mut first, second) = (before(folder.path(), &reached), before(folder.path(), &reached));
     let mut call = client(&first).begin_call("ask", json!({}));
-    let mut called = visited(&site);
-    called.stream();
-    called.event_with_id("e1", &question("who", "Who?"));
-    let asked = call.answer()["result"].clone();
+    let mut received = visited(&site);
+    received.stream();
+    received.event_with_id("e1", &question("who", "Who?"));
+    let request = call.answer()["result"].clone();
     first.signal("STOP");
-    let mut again = back(&second, &asked, "Ann");
-    let session = called.field("mcp-session-id").unwrap().to_owned();
-    let (mut answered, mut stream) = (visited(&site), visited(&site));
-    if answered.method == "GET" {
-        std::mem::swap(&mut answered, &mut stream);
+    let mut retry = back(&second, &request, "Ann");
+    let session = received.field("mcp-session-id").unwrap().to_owned();
+    let (mut sent, mut stream) = (visited(&site), visited(&site));
+    if sent.method == "GET" {
+        std::mem::swap(&mut sent, &mut stream);
     }
-    assert_eq!(answered.message["result"], named("Ann"));
-    answered.respond("202 Accepted", "", "");
+    assert_eq!(sent.message["result"], named("Ann"));
+    sent.respond("202 Accepted", "", "");
     stream.stream();
     first.signal("CONT");
     first.until_said("another replica took over a parked call");
@@ -328,15 +330,15 @@ fn a_stalled_replica_leaves_its_call_to_the_one_that_took_it_over() {
     ended.join().unwrap().unwrap();
     assert!(!ends.contains(&session), "{ends:?} {session}");
     let result = json!({"content": [{"type": "text", "text": "Hello, Ann!"}]});
-    let id = &called.message["id"];
+    let id = &received.message["id"];
     stream.event_with_id("e2", &json!({"jsonrpc": "2.0", "id": id, "result": result}));
-    assert_eq!(text(&again.answer()), "Hello, Ann!");
+    assert_eq!(text(&retry.answer()), "Hello, Ann!");
 }
 
 #[test]
 fn a_lost_stream_is_resumed_at_another_replica() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
-    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
+    let (first, second) = (gateway(folder.path(), &children), gateway(folder.path(), &children));
     let client = HandshakeClient::open(first.address(), "2025-06-18", json!({}), None);
     let params = json!({"name": "ask", "arguments": {}, "_meta": {"progressToken": "p"}});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
@@ -346,11 +348,11 @@ fn a_lost_stream_is_resumed_at_another_replica() {
     let mut connection = Connection::open(first.address()).unwrap();
     let request = within(Request::post(call.to_string()));
     connection.write(&request.bytes(first.address())).unwrap();
-    let called = puppets.hears("tools/call");
-    let token = &called.message["params"]["_meta"]["progressToken"];
+    let received = children.hears("tools/call");
+    let token = &received.message["params"]["_meta"]["progressToken"];
     let tell = |progress: u64| {
         let params = json!({"progressToken": token, "progress": progress});
-        called.by.tells("notifications/progress", &params);
+        received.by.tells("notifications/progress", &params);
     };
     tell(1);
     let head = connection.head().unwrap();
@@ -368,19 +370,19 @@ fn a_lost_stream_is_resumed_at_another_replica() {
     let events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
     let mut messages = events.map(|event| serde_json::from_str::<Value>(&event.data).unwrap());
     assert_eq!(messages.next().unwrap()["params"]["progress"], 2);
-    called.text("done");
-    let answer = messages.next().unwrap();
-    assert_eq!((&answer["id"], text(&answer)), (&json!(7), "done"));
+    received.text("done");
+    let response = messages.next().unwrap();
+    assert_eq!((&response["id"], text(&response)), (&json!(7), "done"));
     assert!(messages.next().is_none(), "the stream ends with the response");
 }
 
 #[test]
 fn a_message_for_a_2024_stream_may_arrive_at_any_replica() {
-    let (folder, puppets) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
-    let (first, second) = (gateway(folder.path(), &puppets), gateway(folder.path(), &puppets));
+    let (folder, children) = (tempfile::tempdir().unwrap(), ScriptedChildren::new(asking()));
+    let (first, second) = (gateway(folder.path(), &children), gateway(folder.path(), &children));
     let mut connection = Connection::open(first.address()).unwrap();
-    let opening = Request::new("GET", "/sse").with("Accept", "text/event-stream");
-    connection.write(&opening.bytes(first.address())).unwrap();
+    let request = Request::new("GET", "/sse").with("Accept", "text/event-stream");
+    connection.write(&request.bytes(first.address())).unwrap();
     let head = connection.head().unwrap();
     let mut events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
     let address = events.next().unwrap().data;
@@ -399,13 +401,13 @@ fn a_message_for_a_2024_stream_may_arrive_at_any_replica() {
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask"}});
     assert_eq!(say(&second, call.clone()), 202);
-    puppets.hears("tools/call").text("through another");
+    children.hears("tools/call").text("through another");
     assert!(events.next().unwrap().data.contains("through another"));
     // Closing the stream cancels the call, whichever replica received it.
     assert_eq!(say(&second, call.clone()), 202);
-    puppets.hears("tools/call");
+    children.hears("tools/call");
     drop(events);
     drop(connection);
-    puppets.hears("notifications/cancelled");
+    children.hears("notifications/cancelled");
     assert_eq!(say(&second, call), 404);
 }

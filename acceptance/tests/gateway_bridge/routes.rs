@@ -24,10 +24,10 @@ fn called_at(gateway: &ListeningServer, path: &str) -> Value {
     let client = json!({"name": "routes", "version": "1"});
     let hello = json!({"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": client});
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
-    let welcome = send(hello, None);
-    let session = welcome.head.field("mcp-session-id").map(str::to_owned);
-    let shaken = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    send(shaken, session.as_deref());
+    let response = send(hello, None);
+    let session = response.head.field("mcp-session-id").map(str::to_owned);
+    let result = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    send(result, session.as_deref());
     let params = json!({"name": "fail", "arguments": {}});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
     send(call, session.as_deref()).message()
@@ -50,9 +50,9 @@ fn a_tool_failure_has_the_right_form_on_each_of_five_routes() {
     fs::write(&file, text).unwrap();
     let gateway = ListeningServer::start(&[&file.display().to_string()]).unwrap();
     let told = DIALECTS.map(|dialect| {
-        let told = called_at(&gateway, &format!("/{dialect}"));
-        assert_eq!(told["id"], 7, "{dialect}: {told}");
-        told
+        let message = called_at(&gateway, &format!("/{dialect}"));
+        assert_eq!(message["id"], 7, "{dialect}: {message}");
+        message
     });
     let runs = fs::read_to_string(&ran).unwrap();
     assert_eq!(runs.lines().count(), DIALECTS.len(), "each call ran the tool once");

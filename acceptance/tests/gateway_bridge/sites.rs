@@ -49,22 +49,25 @@ fn a_call_with_outdated_headers_is_repeated_once_with_those_of_the_new_schema() 
     site.hears("tools/list").result(page(json!([repeating("Old")])));
     let client = old(&gateway);
     let call = json!({"name": "ask", "arguments": {"region": "eu"}});
-    let mut answering = client.begin(&json!(1), "tools/call", &call);
-    let mut visit = site.hears("tools/call");
-    assert_eq!(visit.field("mcp-param-old"), Some("eu"));
-    visit.error(-32020, "Header mismatch: mcp-param-new is missing");
+    let mut pending = client.begin(&json!(1), "tools/call", &call);
+    let mut request = site.hears("tools/call");
+    assert_eq!(request.field("mcp-param-old"), Some("eu"));
+    request.error(-32020, "Header mismatch: mcp-param-new is missing");
     site.hears("tools/list").result(page(json!([repeating("New")])));
-    let mut visit = site.hears("tools/call");
-    assert_eq!((visit.field("mcp-param-old"), visit.field("mcp-param-new")), (None, Some("eu")));
-    visit.result(complete("done"));
-    assert_eq!(text(&answering.answer()), "done");
+    let mut request = site.hears("tools/call");
+    assert_eq!(
+        (request.field("mcp-param-old"), request.field("mcp-param-new")),
+        (None, Some("eu"))
+    );
+    request.result(complete("done"));
+    assert_eq!(text(&pending.answer()), "done");
     // A server that keeps rejecting is not retried forever.
-    let mut answering = client.begin(&json!(2), "tools/call", &call);
+    let mut pending = client.begin(&json!(2), "tools/call", &call);
     site.hears("tools/call").error(-32020, "Header mismatch");
     site.hears("tools/list").result(page(json!([repeating("New")])));
     site.hears("tools/call").error(-32020, "Header mismatch");
-    let answer = answering.answer();
-    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    let response = pending.answer();
+    assert_eq!(response["error"]["code"], -32603, "{response}");
     assert!(site.within(A_MOMENT).is_none(), "there are only two attempts");
 }
 
@@ -92,9 +95,9 @@ fn a_tool_with_an_invalid_header_is_excluded_over_http_and_the_others_are_listed
     let client = old(&bridge.gateway);
     assert_eq!(names(&client.request("tools/list", &json!({}))), ["wrong", "ask"]);
     let call = json!({"name": "wrong", "arguments": {"tags": ["a"]}});
-    let mut answering = client.begin(&json!(1), "tools/call", &call);
+    let mut pending = client.begin(&json!(1), "tools/call", &call);
     bridge.puppets.hears("tools/call").text("used");
-    assert_eq!(text(&answering.answer()), "used");
+    assert_eq!(text(&pending.answer()), "used");
 }
 
 #[test]
@@ -118,24 +121,24 @@ fn an_input_request_on_a_session_stream_reaches_the_client_of_that_session_only(
     let (gateway, _folder) = before(&site, "");
     let client =
         HandshakeClient::open(gateway.address(), "2025-06-18", json!({"elicitation": {}}), None);
-    let mut told = client.listen();
+    let mut pending = client.listen();
     // The call makes the gateway open a session with this client's input capabilities.
-    let mut answering = client.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
+    let mut waiting = client.begin(&json!(1), "tools/call", &json!({"name": "ask"}));
     let mut streams = Vec::new();
-    let mut visit = loop {
-        let mut visit = site.next();
-        if visit.method == "POST" {
-            break visit;
+    let mut request = loop {
+        let mut request = site.next();
+        if request.method == "POST" {
+            break request;
         }
-        visit.stream();
-        streams.push(visit);
+        request.stream();
+        streams.push(request);
     };
-    visit.text("done");
-    assert_eq!(text(&answering.answer()), "done");
-    while let Some(mut visit) = site.within(A_MOMENT) {
-        assert_eq!(visit.method, "GET", "{}", visit.message);
-        visit.stream();
-        streams.push(visit);
+    request.text("done");
+    assert_eq!(text(&waiting.answer()), "done");
+    while let Some(mut request) = site.within(A_MOMENT) {
+        assert_eq!(request.method, "GET", "{}", request.message);
+        request.stream();
+        streams.push(request);
     }
     assert!(!streams.is_empty(), "the gateway requested no stream");
     let mut forwarded = 0;
@@ -145,20 +148,20 @@ fn an_input_request_on_a_session_stream_reaches_the_client_of_that_session_only(
             "jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": params,
         }));
         let accepted = json!({"action": "accept", "content": {}});
-        let asked = told.within(A_MOMENT);
-        if let Some(asked) = &asked {
-            assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let asked = pending.within(A_MOMENT);
+        if let Some(received) = &asked {
+            assert_eq!(received["method"], "elicitation/create", "{received}");
             forwarded += 1;
-            client.tell(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted}));
+            client.tell(&json!({"jsonrpc": "2.0", "id": received["id"], "result": accepted}));
         }
-        let mut answered = site.next();
-        assert_eq!(answered.message["id"], number, "{}", answered.message);
+        let mut sent = site.next();
+        assert_eq!(sent.message["id"], number, "{}", sent.message);
         match asked {
-            Some(_) => assert_eq!(answered.message["result"], accepted),
+            Some(_) => assert_eq!(sent.message["result"], accepted),
             // The gateway's own session, which supports no input requests.
-            None => assert!(answered.message.get("error").is_some(), "{}", answered.message),
+            None => assert!(sent.message.get("error").is_some(), "{}", sent.message),
         }
-        answered.respond("202 Accepted", "", "");
+        sent.respond("202 Accepted", "", "");
     }
     assert_eq!(forwarded, 1, "of {} streams", streams.len());
 }
@@ -182,12 +185,12 @@ fn an_upstream_without_sessions_is_used_and_receives_only_the_gateways_password(
     assert!(schema["properties"]["size"].get("required").is_none(), "{schema}");
     let mut call = client.begin_call("ask", json!({"topic": "x"}));
     // A request for a stream would also arrive here.
-    let mut visit = site.next();
-    assert_eq!((&*visit.method, &visit.message["method"]), ("POST", &json!("tools/call")));
-    assert_eq!(visit.field("authorization"), Some("Basic Z2F0ZXdheTpzZWNyZXQ="));
-    let told = format!("{:?} {}", visit.fields, visit.message);
-    assert!(!told.contains("of-the-client"), "{told}");
-    visit.text("read");
+    let mut request = site.next();
+    assert_eq!((&*request.method, &request.message["method"]), ("POST", &json!("tools/call")));
+    assert_eq!(request.field("authorization"), Some("Basic Z2F0ZXdheTpzZWNyZXQ="));
+    let message = format!("{:?} {}", request.fields, request.message);
+    assert!(!message.contains("of-the-client"), "{message}");
+    request.text("read");
     assert_eq!(text(&call.answer()), "read");
     assert!(site.within(A_MOMENT).is_none(), "no stream is requested");
 }

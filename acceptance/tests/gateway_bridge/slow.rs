@@ -16,13 +16,13 @@ const GROWTH: u64 = 10 << 20;
 /// Makes a call whose client reads everything. Meanwhile the server may receive the cancellation of another call.
 fn plain(bridge: &Bridge, given_up: &mut Option<Value>) {
     let mut call = bridge.modern().begin_call("ask", json!({}));
-    let mut heard = bridge.puppets.next();
-    if heard.message["method"] == "notifications/cancelled" {
-        *given_up = Some(heard.message);
-        heard = bridge.puppets.next();
+    let mut message = bridge.puppets.next();
+    if message.message["method"] == "notifications/cancelled" {
+        *given_up = Some(message.message);
+        message = bridge.puppets.next();
     }
-    assert_eq!(heard.message["method"], "tools/call");
-    heard.text("plain");
+    assert_eq!(message.message["method"], "tools/call");
+    message.text("plain");
     assert_eq!(text(&call.answer()), "plain");
 }
 
@@ -39,14 +39,13 @@ fn a_caller_that_does_not_read_costs_little_and_delays_no_other() {
     let request = client.written(&json!(1), "tools/call", params);
     let mut slow = Connection::open(address).unwrap();
     slow.write(&request.bytes(address)).unwrap();
-    let called = bridge.puppets.hears("tools/call");
-    let (by, token) =
-        (called.by.clone(), called.message["params"]["_meta"]["progressToken"].clone());
+    let call = bridge.puppets.hears("tools/call");
+    let (by, token) = (call.by.clone(), call.message["params"]["_meta"]["progressToken"].clone());
     let telling = thread::spawn(move || {
         let words = "x".repeat(8 << 10);
         for progress in 1..=MESSAGES {
-            let told = json!({"progressToken": token, "progress": progress, "message": words});
-            by.tells("notifications/progress", &told);
+            let message = json!({"progressToken": token, "progress": progress, "message": words});
+            by.tells("notifications/progress", &message);
         }
     });
     while !telling.is_finished() {
@@ -60,5 +59,5 @@ fn a_caller_that_does_not_read_costs_little_and_delays_no_other() {
     slow.ender().unwrap().end();
     let given_up = given_up.unwrap_or_else(|| bridge.puppets.next().message);
     assert_eq!(given_up["method"], "notifications/cancelled");
-    assert_eq!(given_up["params"]["requestId"], called.message["id"]);
+    assert_eq!(given_up["params"]["requestId"], call.message["id"]);
 }

@@ -30,29 +30,29 @@ pub(crate) fn task(status: &str) -> Value {
 /// Makes the server create a task for the call and send an input request in it. Returns the request for its result.
 #[track_caller]
 fn asks_in_a_task(bridge: &Bridge) -> ReceivedMessage {
-    let called = bridge.puppets.hears("tools/call");
-    assert!(called.message["params"]["task"].is_object(), "{}", called.message);
-    called.result(json!({"task": task("working")}));
+    let call = bridge.puppets.hears("tools/call");
+    assert!(call.message["params"]["task"].is_object(), "{}", call.message);
+    call.result(json!({"task": task("working")}));
     let looked = bridge.puppets.hears("tasks/get");
     assert_eq!(looked.message["params"]["taskId"], "their task");
     looked.result(task("input_required"));
     let waiting = bridge.puppets.hears("tasks/result");
-    for heard in [&looked, &waiting] {
-        assert_eq!(heard.by.pid, called.by.pid, "the task belongs to the session that created it");
+    for message in [&looked, &waiting] {
+        assert_eq!(message.by.pid, call.by.pid, "the task belongs to the session that created it");
     }
-    let mut question = form("Who?");
-    question["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": "their task"}});
-    waiting.by.asks(json!("q"), "elicitation/create", question);
+    let mut request = form("Who?");
+    request["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": "their task"}});
+    waiting.by.asks(json!("q"), "elicitation/create", request);
     waiting
 }
 
 /// Asserts that the input response reaches the server, which then ends its task.
 #[track_caller]
 pub(crate) fn is_answered(bridge: &Bridge, waiting: &ReceivedMessage) {
-    let answered = bridge.puppets.next();
-    assert_eq!(answered.by.pid, waiting.by.pid);
+    let response = bridge.puppets.next();
+    assert_eq!(response.by.pid, waiting.by.pid);
     let expected = json!({"jsonrpc": "2.0", "id": "q", "result": named("Ann")});
-    assert_eq!(answered.message, expected);
+    assert_eq!(response.message, expected);
     waiting.text("Hello, Ann!");
 }
 
@@ -62,13 +62,13 @@ fn a_tool_that_requires_a_task_is_a_plain_call_for_clients_without_tasks() {
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("job", json!({}));
     let waiting = asks_in_a_task(&bridge);
-    let asked = call.answer()["result"].clone();
-    let key = only_key(&asked);
-    assert_eq!(asked["inputRequests"][&key]["params"]["message"], "Who?");
-    let answers = json!({key: named("Ann")});
-    let mut again = client.begin_again("job", json!({}), &asked["requestState"], answers);
+    let request = call.answer()["result"].clone();
+    let key = only_key(&request);
+    assert_eq!(request["inputRequests"][&key]["params"]["message"], "Who?");
+    let responses = json!({key: named("Ann")});
+    let mut retry = client.begin_again("job", json!({}), &request["requestState"], responses);
     is_answered(&bridge, &waiting);
-    assert_eq!(text(&again.answer()), "Hello, Ann!");
+    assert_eq!(text(&retry.answer()), "Hello, Ann!");
 }
 
 #[test]
@@ -88,18 +88,19 @@ fn a_tool_that_requires_a_task_also_runs_with_a_session_per_call() {
         let first = call.answer()["result"].clone();
         let mut again = None;
         if follows {
-            let asked = stands(&client, &first["taskId"], "input_required");
-            let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap();
-            let answers = json!({"taskId": first["taskId"], "inputResponses": {key: named("Ann")}});
-            assert!(client.request("tasks/update", answers).get("error").is_none());
+            let request = stands(&client, &first["taskId"], "input_required");
+            let key = request["inputRequests"].as_object().unwrap().keys().next().unwrap();
+            let responses =
+                json!({"taskId": first["taskId"], "inputResponses": {key: named("Ann")}});
+            assert!(client.request("tasks/update", responses).get("error").is_none());
         } else {
-            let (state, answers) =
+            let (state, responses) =
                 (&first["requestState"], json!({only_key(&first): named("Ann")}));
-            again = Some(client.begin_again("job", json!({}), state, answers));
+            again = Some(client.begin_again("job", json!({}), state, responses));
         }
         is_answered(&bridge, &waiting);
         let done = match again {
-            Some(mut again) => again.answer(),
+            Some(mut retry) => retry.answer(),
             None => stands(&client, &first["taskId"], "completed"),
         };
         assert_eq!(text(&done), "Hello, Ann!", "{done}");
@@ -112,18 +113,18 @@ fn a_call_that_becomes_a_task_after_an_input_response_is_followed_to_its_end() {
     let bridge = Bridge::new(working());
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("job", json!({}));
-    let called = bridge.puppets.hears("tools/call");
-    called.by.asks(json!(1), "elicitation/create", form("Really?"));
-    let asked = call.answer()["result"].clone();
-    let answers = json!({only_key(&asked): named("Ann")});
-    let mut again = client.begin_again("job", json!({}), &asked["requestState"], answers);
+    let received = bridge.puppets.hears("tools/call");
+    received.by.asks(json!(1), "elicitation/create", form("Really?"));
+    let request = call.answer()["result"].clone();
+    let responses = json!({only_key(&request): named("Ann")});
+    let mut retry = client.begin_again("job", json!({}), &request["requestState"], responses);
     assert_eq!(bridge.puppets.next().message["result"], named("Ann"));
-    called.result(json!({"task": task("working")}));
+    received.result(json!({"task": task("working")}));
     let looked = bridge.puppets.hears("tasks/get");
-    assert_eq!(looked.by.pid, called.by.pid, "the task belongs to the session that created it");
+    assert_eq!(looked.by.pid, received.by.pid, "the task belongs to the session that created it");
     looked.result(task("completed"));
     bridge.puppets.hears("tasks/result").text("done");
-    assert_eq!(text(&again.answer()), "done");
+    assert_eq!(text(&retry.answer()), "done");
 }
 
 #[test]
@@ -134,21 +135,21 @@ fn a_task_is_polled_in_the_session_in_which_it_was_created() {
     let mut call = client.begin_call("ask", json!({}));
     let first = bridge.puppets.hears("tools/call");
     first.by.asks(json!(1), "elicitation/create", form("First?"));
-    let asked = call.answer()["result"].clone();
+    let request = call.answer()["result"].clone();
     let mut job = client.begin_call("job", json!({}));
     let waiting = asks_in_a_task(&bridge);
     assert_ne!(waiting.by.pid, first.by.pid);
-    let question = job.answer()["result"].clone();
+    let received = job.answer()["result"].clone();
     // The session is free again before the task continues.
-    let answers = json!({only_key(&asked): named("One")});
-    let mut again = client.begin_again("ask", json!({}), &asked["requestState"], answers);
+    let responses = json!({only_key(&request): named("One")});
+    let mut retry = client.begin_again("ask", json!({}), &request["requestState"], responses);
     assert_eq!(bridge.puppets.next().message["result"], named("One"));
     first.text("one");
-    assert_eq!(text(&again.answer()), "one");
-    let answers = json!({only_key(&question): named("Ann")});
-    let mut again = client.begin_again("job", json!({}), &question["requestState"], answers);
+    assert_eq!(text(&retry.answer()), "one");
+    let responses = json!({only_key(&received): named("Ann")});
+    let mut retry = client.begin_again("job", json!({}), &received["requestState"], responses);
     is_answered(&bridge, &waiting);
-    assert_eq!(text(&again.answer()), "Hello, Ann!");
+    assert_eq!(text(&retry.answer()), "Hello, Ann!");
 }
 
 #[test]
@@ -161,12 +162,12 @@ fn a_task_of_a_client_that_follows_tasks_waits_for_input() {
     assert_eq!(created["result"]["resultType"], "task", "{created}");
     let id = created["result"]["taskId"].clone();
     let waiting = asks_in_a_task(&bridge);
-    let asked = stands(&client, &id, "input_required");
-    let questions = asked["inputRequests"].as_object().unwrap();
-    let (key, question) = questions.iter().next().unwrap();
-    assert_eq!((questions.len(), &question["params"]["message"]), (1, &json!("Who?")));
-    let answers = json!({"taskId": id, "inputResponses": {key: named("Ann")}});
-    let taken = client.request("tasks/update", answers);
+    let request = stands(&client, &id, "input_required");
+    let requests = request["inputRequests"].as_object().unwrap();
+    let (key, received) = requests.iter().next().unwrap();
+    assert_eq!((requests.len(), &received["params"]["message"]), (1, &json!("Who?")));
+    let responses = json!({"taskId": id, "inputResponses": {key: named("Ann")}});
+    let taken = client.request("tasks/update", responses);
     assert!(taken.get("error").is_none(), "{taken}");
     is_answered(&bridge, &waiting);
     let done = stands(&client, &id, "completed");

@@ -35,8 +35,8 @@ fn a_task_that_failed_is_complete_if_its_tool_answered_and_failed_if_nothing_did
     let client = following(&bridge);
     let id = begin(&client, &bridge);
     bridge.puppets.hears("tasks/get").result(task("failed"));
-    let said = json!({"content": [{"type": "text", "text": "no such file"}], "isError": true});
-    bridge.puppets.hears("tasks/result").result(said);
+    let message = json!({"content": [{"type": "text", "text": "no such file"}], "isError": true});
+    bridge.puppets.hears("tasks/result").result(message);
     let done = stands(&client, &id, "completed");
     assert_eq!(done["result"]["isError"], true, "{done}");
     assert_eq!(done["result"]["content"][0]["text"], "no such file");
@@ -58,13 +58,14 @@ fn a_task_requests_input_again_under_another_key_and_may_be_cancelled_when_it_is
     let waiting = bridge.puppets.hears("tasks/result");
     let mut keys = Vec::new();
     for (question, name) in [("q1", "Ann"), ("q", "Ann")] {
-        let mut asked = form("Who?");
-        asked["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": "their task"}});
-        waiting.by.asks(json!(question), "elicitation/create", asked);
+        let mut request = form("Who?");
+        request["_meta"] =
+            json!({"io.modelcontextprotocol/related-task": {"taskId": "their task"}});
+        waiting.by.asks(json!(question), "elicitation/create", request);
         let standing = stands(&client, &id, "input_required");
         let key = standing["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
-        let answers = json!({"taskId": id, "inputResponses": {&key: named(name)}});
-        let taken = client.request("tasks/update", answers);
+        let responses = json!({"taskId": id, "inputResponses": {&key: named(name)}});
+        let taken = client.request("tasks/update", responses);
         assert_eq!(taken["result"]["resultType"], "complete", "{taken}");
         assert!(!keys.contains(&key), "the input request {key} was sent before");
         keys.push(key);
@@ -95,22 +96,22 @@ fn a_task_under_another_name_in_the_header_or_of_a_client_without_tasks_is_refus
 
 #[test]
 fn a_client_of_2025_11_25_gets_a_task_of_a_server_that_answers_at_once() {
-    let found = json!({
+    let value = json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 60_000,
         "capabilities": {"tools": {}, "extensions": {TASKS: {}}}, "cacheScope": "private",
     });
-    let bridge = Bridge::new(modern().answering("server/discover", found));
+    let bridge = Bridge::new(modern().answering("server/discover", value));
     let capabilities = json!({"tasks": {"list": {}, "cancel": {}}});
     let client = HandshakeClient::open(bridge.gateway.address(), "2025-11-25", capabilities, None);
     assert!(client.welcome["capabilities"]["tasks"].is_object(), "{}", client.welcome);
     let wish = json!({"name": "ask", "arguments": {}, "task": {"ttl": 60_000}});
     let mut call = client.begin(&json!(1), "tools/call", &wish);
-    let called = bridge.puppets.hears("tools/call");
-    assert!(called.message["params"].get("task").is_none(), "{}", called.message);
+    let received = bridge.puppets.hears("tools/call");
+    assert!(received.message["params"].get("task").is_none(), "{}", received.message);
     let created = call.answer();
     let id = created["result"]["task"]["taskId"].clone();
     assert!(id.is_string(), "{created}");
-    called.result(
+    received.result(
         json!({"resultType": "complete", "content": [{"type": "text", "text": "at once"}]}),
     );
     let done = client.request("tasks/result", &json!({"taskId": id}));
@@ -129,17 +130,17 @@ fn a_task_that_is_cancelled_here_is_cancelled_at_its_server() {
     bridge.puppets.hears("tasks/get").result(task("working"));
     let cancelled = client.request("tasks/cancel", json!({"taskId": id}));
     assert!(cancelled.get("error").is_none(), "{cancelled}");
-    let told = (0..100).map(|_| bridge.puppets.next()).find(|heard| {
+    let message = (0..100).map(|_| bridge.puppets.next()).find(|text| {
         // The gateway may poll the task once more before it knows of the cancellation.
-        let is_look = heard.message["method"] == "tasks/get";
+        let is_look = text.message["method"] == "tasks/get";
         if is_look {
-            heard.result(task("working"));
+            text.result(task("working"));
         }
-        !is_look && heard.message["method"] != "notifications/cancelled"
+        !is_look && text.message["method"] != "notifications/cancelled"
     });
-    let told = told.unwrap();
-    assert_eq!(told.message["method"], "tasks/cancel", "{}", told.message);
-    assert_eq!(told.message["params"]["taskId"], "their task");
-    told.result(task("cancelled"));
+    let message = message.unwrap();
+    assert_eq!(message.message["method"], "tasks/cancel", "{}", message.message);
+    assert_eq!(message.message["params"]["taskId"], "their task");
+    message.result(task("cancelled"));
     assert_eq!(stands(&client, &id, "cancelled")["status"], "cancelled");
 }

@@ -27,21 +27,21 @@ fn an_abandoned_call_is_declined_and_its_request_state_expires() {
     let bridge = Bridge::configured(asking(), HASTE);
     let client = bridge.modern().that_can(json!({"elicitation": {}}));
     let mut call = client.begin_call("ask", json!({}));
-    let called = bridge.puppets.hears("tools/call");
-    called.by.asks(json!(1), "elicitation/create", form("Who?"));
-    let asked = call.answer()["result"].clone();
+    let received = bridge.puppets.hears("tools/call");
+    received.by.asks(json!(1), "elicitation/create", form("Who?"));
+    let request = call.answer()["result"].clone();
     let no = bridge.puppets.next();
     assert_eq!(no.message["result"], json!({"action": "cancel"}));
     let cancelled = bridge.puppets.hears("notifications/cancelled");
-    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
-    let answers = json!({only_key(&asked): named("Ann")});
-    let late = client.again("ask", json!({}), &asked["requestState"], answers);
+    assert_eq!(cancelled.message["params"]["requestId"], received.message["id"]);
+    let responses = json!({only_key(&request): named("Ann")});
+    let late = client.again("ask", json!({}), &request["requestState"], responses);
     assert_eq!(late["error"]["code"], -32602, "{late}");
     assert_eq!(late["error"]["data"]["reason"], "state_expired", "{late}");
     // The session is free again.
     let mut call = client.begin_call("ask", json!({}));
     let next = bridge.puppets.hears("tools/call");
-    assert_eq!(next.by.pid, called.by.pid);
+    assert_eq!(next.by.pid, received.by.pid);
     next.text("next");
     assert_eq!(text(&call.answer()), "next");
 }
@@ -50,15 +50,17 @@ fn an_abandoned_call_is_declined_and_its_request_state_expires() {
 fn a_silent_upstream_times_out_and_its_late_response_is_dropped() {
     let bridge = Bridge::configured(asking(), HASTE);
     let mut call = bridge.modern().begin_call("ask", json!({}));
-    let called = bridge.puppets.hears("tools/call");
+    let received = bridge.puppets.hears("tools/call");
     // An incomplete response counts as no response.
-    called.by.writes("{\"jsonrpc\":\"2.0\",");
-    let answer = call.answer();
-    assert_eq!(answer["error"]["code"], -32603, "{answer}");
-    assert_eq!(answer["error"]["data"]["reason"], "timeout", "{answer}");
-    called.by.writes(&format!("\"id\":{},\"result\":{{\"content\":[]}}}}\n", called.message["id"]));
+    received.by.writes("{\"jsonrpc\":\"2.0\",");
+    let response = call.answer();
+    assert_eq!(response["error"]["code"], -32603, "{response}");
+    assert_eq!(response["error"]["data"]["reason"], "timeout", "{response}");
+    received
+        .by
+        .writes(&format!("\"id\":{},\"result\":{{\"content\":[]}}}}\n", received.message["id"]));
     let cancelled = bridge.puppets.hears("notifications/cancelled");
-    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+    assert_eq!(cancelled.message["params"]["requestId"], received.message["id"]);
     let mut call = bridge.modern().begin_call("ask", json!({}));
     let next = bridge.puppets.hears("tools/call");
     next.text("in time");
@@ -70,16 +72,16 @@ fn a_server_that_shows_progress_is_not_silent() {
     let bridge = Bridge::configured(asking(), HASTE);
     let client = bridge.modern().with_meta(json!({"progressToken": "p"}));
     let mut call = client.begin_call("ask", json!({}));
-    let called = bridge.puppets.hears("tools/call");
-    let token = &called.message["params"]["_meta"]["progressToken"];
+    let received = bridge.puppets.hears("tools/call");
+    let token = &received.message["params"]["_meta"]["progressToken"];
     for step in 1..=4 {
         delay(Duration::from_millis(400));
-        let told = json!({"progressToken": token, "progress": step});
-        called.by.tells("notifications/progress", &told);
+        let message = json!({"progressToken": token, "progress": step});
+        received.by.tells("notifications/progress", &message);
     }
-    called.text("slowly");
-    let (before, answer) = call.all();
-    assert_eq!((before.len(), text(&answer)), (4, "slowly"));
+    received.text("slowly");
+    let (before, response) = call.all();
+    assert_eq!((before.len(), text(&response)), (4, "slowly"));
 }
 
 /// Starts the upstream and opens its session. On a busy machine that takes longer than the timeout of a call.
@@ -87,17 +89,17 @@ fn warm_up(bridge: &Bridge) {
     let glance = Duration::from_millis(20);
     loop {
         let mut call = bridge.modern().begin_call("ask", json!({}));
-        let answer = loop {
-            if let Some(heard) = bridge.puppets.within(glance)
-                && heard.message["method"] == "tools/call"
+        let response = loop {
+            if let Some(message) = bridge.puppets.within(glance)
+                && message.message["method"] == "tools/call"
             {
-                heard.text("warm");
+                message.text("warm");
             }
-            if let Some(answer) = call.within(glance) {
-                break answer;
+            if let Some(response) = call.within(glance) {
+                break response;
             }
         };
-        if answer.get("result").is_some() {
+        if response.get("result").is_some() {
             while bridge.puppets.within(crate::A_MOMENT).is_some() {}
             return;
         }
@@ -112,24 +114,24 @@ fn an_upstream_that_sends_progress_for_ever_is_given_up() {
     warm_up(&bridge);
     let client = bridge.modern().with_meta(json!({"progressToken": "p"}));
     let mut call = client.begin_call("ask", json!({}));
-    let called = bridge.puppets.hears("tools/call");
-    let token = called.message["params"]["_meta"]["progressToken"].clone();
-    let (by, (stop, stopped)) = (called.by.clone(), channel::<()>());
+    let received = bridge.puppets.hears("tools/call");
+    let token = received.message["params"]["_meta"]["progressToken"].clone();
+    let (by, (stop, stopped)) = (received.by.clone(), channel::<()>());
     let telling = thread::spawn(move || {
         for step in 1.. {
-            let told = json!({"progressToken": token, "progress": step});
-            by.tells("notifications/progress", &told);
+            let message = json!({"progressToken": token, "progress": step});
+            by.tells("notifications/progress", &message);
             let waited = stopped.recv_timeout(Duration::from_millis(100));
             if waited != Err(RecvTimeoutError::Timeout) {
                 return;
             }
         }
     });
-    let (before, answer) = call.all();
+    let (before, response) = call.all();
     assert!(!before.is_empty());
-    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    assert_eq!(response["error"]["code"], -32603, "{response}");
     let cancelled = bridge.puppets.hears("notifications/cancelled");
-    assert_eq!(cancelled.message["params"]["requestId"], called.message["id"]);
+    assert_eq!(cancelled.message["params"]["requestId"], received.message["id"]);
     drop(stop);
     telling.join().unwrap();
 }

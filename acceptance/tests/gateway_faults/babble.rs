@@ -7,9 +7,9 @@ use crate::{A_MOMENT, answers_again, before, before_shell, heard, show};
 
 #[test]
 fn an_invalid_message_is_ignored_and_reaches_no_caller() {
-    let puppets = ScriptedChildren::new(show());
-    let gateway = before(&puppets);
-    let (mut call, called) = heard(&gateway, &puppets);
+    let children = ScriptedChildren::new(show());
+    let gateway = before(&children);
+    let (mut call, received) = heard(&gateway, &children);
     let noise = [
         "Server listening on stdio\n",
         "\u{1b}[32mready\u{1b}[0m\n",
@@ -21,20 +21,20 @@ fn an_invalid_message_is_ignored_and_reaches_no_caller() {
         "{\"jsonrpc\":\"1.0\",\"id\":1}\n",
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/what\"}\n",
     ];
-    noise.iter().for_each(|line| called.by.writes(line));
-    called.text("after all");
-    let (before, answer) = call.all();
+    noise.iter().for_each(|line| received.by.writes(line));
+    received.text("after all");
+    let (before, response) = call.all();
     assert_eq!(before.len(), 0, "{before:?}");
-    assert_eq!(answer["result"]["content"][0]["text"], "after all");
+    assert_eq!(response["result"]["content"][0]["text"], "after all");
     // A request with an unknown method is rejected and not forwarded.
-    called.by.asks(json!("r"), "what/ever", json!({}));
-    let refused = puppets.next().message;
+    received.by.asks(json!("r"), "what/ever", json!({}));
+    let refused = children.next().message;
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("r"), &json!(-32601)));
 }
 
 #[test]
 fn a_stateless_upstream_cannot_send_input_requests() {
-    let found = json!({
+    let value = json!({
         "resultType": "complete", "supportedVersions": ["2026-07-28"],
         "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
     });
@@ -42,25 +42,29 @@ fn a_stateless_upstream_cannot_send_input_requests() {
     let tools =
         json!({"resultType": "complete", "tools": [tool], "ttlMs": 0, "cacheScope": "private"});
     let show = ScriptedReplies::new("2026-07-28", json!({}), &[])
-        .answering("server/discover", found)
+        .answering("server/discover", value)
         .answering("tools/list", tools);
-    let puppets = ScriptedChildren::new(show);
-    let gateway = before(&puppets);
-    let (mut call, called) = heard(&gateway, &puppets);
-    called.by.asks(json!(1), "elicitation/create", json!({"message": "m", "requestedSchema": {}}));
+    let children = ScriptedChildren::new(show);
+    let gateway = before(&children);
+    let (mut call, received) = heard(&gateway, &children);
+    received.by.asks(
+        json!(1),
+        "elicitation/create",
+        json!({"message": "m", "requestedSchema": {}}),
+    );
     assert!(call.within(A_MOMENT).is_none(), "the client gets no input request");
-    called.result(json!({"resultType": "complete", "content": [{"type": "text", "text": "ok"}]}));
-    let (before, answer) = call.all();
-    assert_eq!((before.len(), &answer["result"]["content"][0]["text"]), (0, &json!("ok")));
+    received.result(json!({"resultType": "complete", "content": [{"type": "text", "text": "ok"}]}));
+    let (before, response) = call.all();
+    assert_eq!((before.len(), &response["result"]["content"][0]["text"]), (0, &json!("ok")));
 }
 
 #[test]
 fn an_upstream_that_floods_its_stderr_does_not_fill_the_log() {
-    let puppets = ScriptedChildren::new(show());
+    let children = ScriptedChildren::new(show());
     let flood = "(head -c 100000000 /dev/zero | tr '\\0' '\\377' >&2; yes 'too much' | head -n 2000000 >&2) &";
-    let gateway = before_shell(&puppets, &format!("{flood} PUPPET"));
+    let gateway = before_shell(&children, &format!("{flood} PUPPET"));
     for _ in 0..20 {
-        answers_again(&gateway, &puppets);
+        answers_again(&gateway, &children);
     }
     let log = gateway.log().len();
     assert!(log < 4 << 20, "{log} bytes of log");

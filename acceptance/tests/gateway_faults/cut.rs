@@ -53,10 +53,10 @@ impl Scene {
 
     /// Waits until the gateway has a connection between such ports, and returns its socket.
     #[track_caller]
-    fn has_open(&self, is_it: impl Fn(u16, u16) -> bool) -> PathBuf {
+    fn has_open(&self, is_match: impl Fn(u16, u16) -> bool) -> PathBuf {
         let open = || {
             connections().into_iter().find(|(local, other, name)| {
-                is_it(*local, *other) && self.gateway.sockets().contains(name)
+                is_match(*local, *other) && self.gateway.sockets().contains(name)
             })
         };
         match within(LONG, open) {
@@ -88,21 +88,21 @@ fn connections() -> Vec<(u16, u16, PathBuf)> {
 
 /// Asserts that the call fails with an error that names the upstream and the cause.
 #[track_caller]
-fn fails(mut call: PendingResponse, why: &str) {
-    let answer = call.within(LONG).expect("an answer");
-    assert_eq!(answer["error"]["code"], -32603, "{answer}");
-    assert_eq!(answer["error"]["data"]["upstream"], "site", "{answer}");
-    let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("`site`") && message.contains(why), "{message}");
+fn fails(mut call: PendingResponse, reason: &str) {
+    let response = call.within(LONG).expect("an answer");
+    assert_eq!(response["error"]["code"], -32603, "{response}");
+    assert_eq!(response["error"]["data"]["upstream"], "site", "{response}");
+    let message = response["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`site`") && message.contains(reason), "{message}");
 }
 
 /// A server that vanishes after it received the call and before it responds.
 fn before_the_answer() {
     let scene = Scene::new();
-    let (call, visit) = scene.called();
+    let (call, request) = scene.called();
     scene.site.cut();
     let socket = scene.to_site();
-    visit.cut();
+    request.cut();
     fails(call, "no longer responds");
     scene.frees(&socket);
 }
@@ -110,16 +110,16 @@ fn before_the_answer() {
 /// A server that vanishes in the middle of a resumable stream.
 fn within_a_stream() {
     let scene = Scene::new();
-    let (mut call, mut visit) = scene.called();
-    visit.stream();
-    let said = json!({"jsonrpc": "2.0", "method": "notifications/message",
+    let (mut call, mut request) = scene.called();
+    request.stream();
+    let message = json!({"jsonrpc": "2.0", "method": "notifications/message",
                       "params": {"level": "emergency", "data": "here"}});
-    visit.event_with_id("1", &said);
+    request.event_with_id("1", &message);
     // The event was read once the gateway has acknowledged it, and it causes no message to the caller.
     assert_eq!(call.within(crate::A_MOMENT), None);
     scene.site.cut();
     let socket = scene.to_site();
-    visit.cut();
+    request.cut();
     fails(call, "can no longer be reached");
     scene.frees(&socket);
 }
@@ -137,10 +137,10 @@ fn before_the_call() {
 /// A caller that vanishes: the upstream receives the cancellation.
 fn a_caller() {
     let scene = Scene::new();
-    let (call, mut visit) = scene.called();
+    let (call, mut request) = scene.called();
     let socket = scene.to_client(call.port());
     call.cut();
-    assert!(visit.is_left(LONG), "{}", scene.gateway.log());
+    assert!(request.is_left(LONG), "{}", scene.gateway.log());
     scene.frees(&socket);
 }
 
@@ -160,12 +160,12 @@ fn an_old_listener() {
     let scene = Scene::new();
     let address = scene.gateway.address();
     let mut connection = Connection::open(address).unwrap();
-    let opening = Request::new("GET", "/sse").with("Accept", "text/event-stream");
-    connection.write(&opening.bytes(address)).unwrap();
+    let request = Request::new("GET", "/sse").with("Accept", "text/event-stream");
+    connection.write(&request.bytes(address)).unwrap();
     assert_eq!(connection.head().unwrap().status, 200);
-    let ender = connection.ender().unwrap();
-    let socket = scene.to_client(ender.port());
-    ender.cut();
+    let closer = connection.ender().unwrap();
+    let socket = scene.to_client(closer.port());
+    closer.cut();
     scene.frees(&socket);
     drop(connection);
 }

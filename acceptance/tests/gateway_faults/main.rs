@@ -36,14 +36,14 @@ fn show() -> ScriptedReplies {
 }
 
 /// A gateway in front of a scripted child.
-fn before(puppets: &ScriptedChildren) -> ListeningServer {
-    let command = puppets.command();
+fn before(children: &ScriptedChildren) -> ListeningServer {
+    let command = children.command();
     ListeningServer::start(&["--", &command[0], &command[1]]).unwrap()
 }
 
 /// A gateway in front of a shell whose script starts a scripted child where it contains `PUPPET`.
-fn before_shell(puppets: &ScriptedChildren, script: &str) -> ListeningServer {
-    let script = script.replace("PUPPET", &puppets.command().join(" "));
+fn before_shell(children: &ScriptedChildren, script: &str) -> ListeningServer {
+    let script = script.replace("PUPPET", &children.command().join(" "));
     ListeningServer::start(&["--", "sh", "-c", &script]).unwrap()
 }
 
@@ -55,17 +55,17 @@ fn client(gateway: &ListeningServer) -> StatelessClient {
 #[track_caller]
 fn heard(
     gateway: &ListeningServer,
-    puppets: &ScriptedChildren,
+    children: &ScriptedChildren,
 ) -> (creole_acceptance::gateway::PendingResponse, ReceivedMessage) {
     let call = client(gateway).begin_call("work", json!({}));
-    (call, puppets.hears("tools/call"))
+    (call, children.hears("tools/call"))
 }
 
 /// Asserts that the error names the upstream, and does not reveal its command.
 #[track_caller]
-fn is_named(answer: &Value) {
-    let error = &answer["error"];
-    assert_eq!(error["code"], -32603, "{answer}");
+fn is_named(response: &Value) {
+    let error = &response["error"];
+    assert_eq!(error["code"], -32603, "{response}");
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("puppet") || message.contains("sh"), "{message}");
     assert!(
@@ -76,15 +76,15 @@ fn is_named(answer: &Value) {
 
 /// Calls until the server is running again. Returns the call that it received.
 #[track_caller]
-fn answers_again(gateway: &ListeningServer, puppets: &ScriptedChildren) -> u32 {
-    let began = Instant::now();
+fn answers_again(gateway: &ListeningServer, children: &ScriptedChildren) -> u32 {
+    let started = Instant::now();
     let mut call = client(gateway).begin_call("work", json!({}));
-    while began.elapsed() < PATIENCE {
-        if let Some(heard) = puppets.within(GLANCE) {
-            assert_eq!(heard.message["method"], "tools/call");
-            heard.text("back");
+    while started.elapsed() < PATIENCE {
+        if let Some(message) = children.within(GLANCE) {
+            assert_eq!(message.message["method"], "tools/call");
+            message.text("back");
             assert_eq!(call.answer()["result"]["content"][0]["text"], "back");
-            return heard.by.pid;
+            return message.by.pid;
         }
         if let Some(refused) = call.within(GLANCE) {
             is_named(&refused);

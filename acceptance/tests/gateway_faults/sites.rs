@@ -44,24 +44,24 @@ fn called(
     (call, site.hears("tools/call"))
 }
 
-fn text(answer: &Value) -> &Value {
-    &answer["result"]["content"][0]["text"]
+fn text(response: &Value) -> &Value {
+    &response["result"]["content"][0]["text"]
 }
 
 #[test]
 fn a_stream_that_breaks_off_is_the_end_of_the_call_and_it_is_not_made_again() {
     let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
-    let (mut call, mut visit) = called(&gateway, &site);
-    visit.stream();
-    let token = visit.message["params"]["_meta"]["progressToken"].clone();
+    let (mut call, mut request) = called(&gateway, &site);
+    request.stream();
+    let token = request.message["params"]["_meta"]["progressToken"].clone();
     let params = json!({"progressToken": token, "progress": 1});
-    visit.event(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+    request.event(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
     assert_eq!(call.message()["params"], json!({"progressToken": 1, "progress": 1}));
-    drop(visit);
-    let answer = call.answer();
-    assert_eq!(answer["error"]["code"], -32603, "{answer}");
-    assert_eq!(answer["error"]["data"]["upstream"], "site", "{answer}");
+    drop(request);
+    let response = call.answer();
+    assert_eq!(response["error"]["code"], -32603, "{response}");
+    assert_eq!(response["error"]["data"]["upstream"], "site", "{response}");
     assert!(
         site.within(A_MOMENT).is_none(),
         "the call must not be repeated: its effects are unknown"
@@ -74,16 +74,16 @@ fn an_http_status_is_reported_without_secrets() {
     let (gateway, _folder) = before(&site);
     for status in ["401 Unauthorized", "403 Forbidden", "429 Too Many Requests", "503 Unavailable"]
     {
-        let (mut call, mut visit) = called(&gateway, &site);
-        assert_eq!(visit.field("authorization"), Some(SECRET));
-        visit.respond(status, "Retry-After: 7\r\n", "");
-        let answer = call.answer();
-        assert_eq!(answer["error"]["code"], -32603, "{answer}");
-        let told = answer.to_string();
-        assert!(told.contains("site") && !told.contains("of-the-"), "{told}");
+        let (mut call, mut request) = called(&gateway, &site);
+        assert_eq!(request.field("authorization"), Some(SECRET));
+        request.respond(status, "Retry-After: 7\r\n", "");
+        let response = call.answer();
+        assert_eq!(response["error"]["code"], -32603, "{response}");
+        let message = response.to_string();
+        assert!(message.contains("site") && !message.contains("of-the-"), "{message}");
     }
-    let (mut call, mut visit) = called(&gateway, &site);
-    visit.text("well again");
+    let (mut call, mut request) = called(&gateway, &site);
+    request.text("well again");
     assert_eq!(text(&call.answer()), "well again");
 }
 
@@ -117,12 +117,12 @@ fn a_layer_that_tries_again_waits_as_long_as_the_server_wants_if_it_may() {
     let layer = "chain = [{ kind = \"retry\", attempts = 3, delay_ms = 1, max_delay_ms = 1000, \
                  names = [\"work\"] }]\n";
     let (gateway, _folder) = with_layers(&site, layer);
-    let (mut call, mut visit) = called(&gateway, &site);
-    let began = Instant::now();
-    visit.respond("503 Unavailable", "Retry-After: 1\r\n", "");
-    let mut visit = site.hears("tools/call");
-    assert!(began.elapsed() >= Duration::from_secs(1), "{:?}", began.elapsed());
-    visit.respond("503 Unavailable", "Retry-After: 2\r\n", "");
+    let (mut call, mut request) = called(&gateway, &site);
+    let started = Instant::now();
+    request.respond("503 Unavailable", "Retry-After: 1\r\n", "");
+    let mut request = site.hears("tools/call");
+    assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
+    request.respond("503 Unavailable", "Retry-After: 2\r\n", "");
     let error = call.answer()["error"].clone();
     assert_eq!(error["data"]["retryAfter"], 2, "{error}");
     assert!(site.within(A_MOMENT).is_none(), "the server requested a longer wait");
@@ -137,7 +137,8 @@ fn are_probed(served: u16, called: u16) -> bool {
     // The columns are the local address, the remote address, the state and the timer: 2 is keep-alive.
     let probed = |column: usize, port: u16| {
         let port = format!(":{port:04X}");
-        let open = rows.iter().filter(|row| row.get(column).is_some_and(|it| it.ends_with(&port)));
+        let open =
+            rows.iter().filter(|row| row.get(column).is_some_and(|text| text.ends_with(&port)));
         let mut open = open.filter(|row| row[3] == "01").peekable();
         open.peek().is_some() && open.all(|row| row[5].starts_with("02:"))
     };
@@ -149,12 +150,12 @@ fn are_probed(served: u16, called: u16) -> bool {
 fn connections_on_which_nothing_happens_are_probed_on_both_sides() {
     let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
-    let (mut call, mut visit) = called(&gateway, &site);
-    visit.stream();
+    let (mut call, mut request) = called(&gateway, &site);
+    request.stream();
     let table = || fs::read_to_string("/proc/net/tcp").unwrap();
     eventually(table, || are_probed(gateway.address().port(), site.port()));
     let result = json!({"content": [{"type": "text", "text": "there"}]});
-    visit.event(&json!({"jsonrpc": "2.0", "id": visit.message["id"], "result": result}));
+    request.event(&json!({"jsonrpc": "2.0", "id": request.message["id"], "result": result}));
     assert_eq!(text(&call.answer()), "there");
 }
 
@@ -162,12 +163,12 @@ fn connections_on_which_nothing_happens_are_probed_on_both_sides() {
 fn a_server_that_forgot_the_session_is_called_once_more_in_a_new_one() {
     let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);
-    let (mut call, mut visit) = called(&gateway, &site);
-    let session = visit.field("mcp-session-id").unwrap().to_owned();
-    visit.respond("404 Not Found", "", "");
-    let mut again = site.hears("tools/call");
-    assert_ne!(again.field("mcp-session-id"), Some(&*session));
-    again.text("new");
+    let (mut call, mut request) = called(&gateway, &site);
+    let session = request.field("mcp-session-id").unwrap().to_owned();
+    request.respond("404 Not Found", "", "");
+    let mut repeated = site.hears("tools/call");
+    assert_ne!(repeated.field("mcp-session-id"), Some(&*session));
+    repeated.text("new");
     assert_eq!(text(&call.answer()), "new");
     assert!(site.within(A_MOMENT).is_none(), "the call is retried once");
 }
@@ -188,28 +189,28 @@ fn input_requests_on_the_streams_of_two_calls_reach_the_caller_of_each() {
         calls[1].2.field("mcp-session-id"),
         "both calls share a session"
     );
-    for (who, _, visit) in calls.iter_mut().rev() {
-        visit.stream();
+    for (who, _, request) in calls.iter_mut().rev() {
+        request.stream();
         let params =
             json!({"message": *who, "requestedSchema": {"type": "object", "properties": {}}});
-        visit.event(&json!({
+        request.event(&json!({
             "jsonrpc": "2.0", "id": format!("to {who}"), "method": "elicitation/create", "params": params,
         }));
     }
-    for (who, mut call, mut visit) in calls {
-        let asked = call.answer()["result"].clone();
-        let questions = asked["inputRequests"].as_object().unwrap();
-        let (key, question) = questions.iter().next().unwrap();
-        assert_eq!((questions.len(), &question["params"]["message"]), (1, &json!(who)));
-        let answers = json!({key: {"action": "accept", "content": {}}});
+    for (who, mut call, mut request) in calls {
+        let received = call.answer()["result"].clone();
+        let requests = received["inputRequests"].as_object().unwrap();
+        let (key, sent) = requests.iter().next().unwrap();
+        assert_eq!((requests.len(), &sent["params"]["message"]), (1, &json!(who)));
+        let responses = json!({key: {"action": "accept", "content": {}}});
         let arguments = json!({"who": who});
-        let mut again = client.begin_again("work", arguments, &asked["requestState"], answers);
+        let mut retry = client.begin_again("work", arguments, &received["requestState"], responses);
         let mut answered = site.next();
         assert_eq!(answered.message["id"], format!("to {who}"));
         assert_eq!(answered.field("mcp-session-id").map(str::to_owned), session);
         answered.respond("202 Accepted", "", "");
         let result = json!({"content": [{"type": "text", "text": who}]});
-        visit.event(&json!({"jsonrpc": "2.0", "id": visit.message["id"], "result": result}));
-        assert_eq!(text(&again.answer()), who);
+        request.event(&json!({"jsonrpc": "2.0", "id": request.message["id"], "result": result}));
+        assert_eq!(text(&retry.answer()), who);
     }
 }

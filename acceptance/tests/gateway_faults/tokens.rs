@@ -65,8 +65,8 @@ impl Gateway {
         let file = self.path("gateway.toml");
         for words in [["config", "check"], ["config", "show"]] {
             let said = Command::new(binary().unwrap()).args(words).arg(&file).output().unwrap();
-            let said = [said.stdout, said.stderr].concat();
-            let said = String::from_utf8_lossy(&said);
+            let bytes = [said.stdout, said.stderr].concat();
+            let said = String::from_utf8_lossy(&bytes);
             assert!(!said.contains(CANARY), "{words:?}: {said}");
         }
     }
@@ -88,17 +88,17 @@ fn twenty_calls_that_are_refused_at_once_have_one_token_fetched() {
     let site = ScriptedHttpServer::new(show());
     let gateway = Gateway::before(&site, &line, Some("old-canary"));
     let mut calls: Vec<_> = (0..20).map(|_| gateway.call()).collect();
-    let visits: Vec<_> = calls.iter().map(|_| site.hears("tools/call")).collect();
+    let requests: Vec<_> = calls.iter().map(|_| site.hears("tools/call")).collect();
     assert_eq!(lines(&gateway.path("runs")), 1);
     gateway.replace("new-canary");
-    for mut visit in visits {
-        assert_eq!(visit.field("authorization"), Some(&*bearer("old-canary")));
-        visit.respond("401 Unauthorized", "", "");
+    for mut request in requests {
+        assert_eq!(request.field("authorization"), Some(&*bearer("old-canary")));
+        request.respond("401 Unauthorized", "", "");
     }
     for _ in &calls {
-        let mut again = site.hears("tools/call");
-        assert_eq!(again.field("authorization"), Some(&*bearer("new-canary")));
-        again.text("done");
+        let mut repeated = site.hears("tools/call");
+        assert_eq!(repeated.field("authorization"), Some(&*bearer("new-canary")));
+        repeated.text("done");
     }
     for call in &mut calls {
         assert_eq!(call.answer()["result"]["content"][0]["text"], "done");
@@ -117,8 +117,8 @@ fn all_that_is_sent_in_a_session_has_the_token_of_the_file() {
     // The streams of sessions are requested before the call or after it.
     let mut next_call = || loop {
         match site.next() {
-            visit if visit.method == "GET" => streams.push(visit),
-            visit => return visit,
+            request if request.method == "GET" => streams.push(request),
+            request => return request,
         }
     };
     let mut call = gateway.call();
@@ -153,16 +153,16 @@ fn a_token_that_is_refused_again_is_reported_and_not_fetched_for_a_while() {
     let gateway = Gateway::before(&site, &line, Some("old-canary"));
     for expected in ["old-canary", "new-canary"] {
         let mut call = gateway.call();
-        let mut visit = site.hears("tools/call");
-        assert_eq!(visit.field("authorization"), Some(&*bearer(expected)));
+        let mut request = site.hears("tools/call");
+        assert_eq!(request.field("authorization"), Some(&*bearer(expected)));
         gateway.replace("new-canary");
-        visit.respond("401 Unauthorized", "", "");
+        request.respond("401 Unauthorized", "", "");
         if expected == "old-canary" {
             site.hears("tools/call").respond("401 Unauthorized", "", "");
         }
-        let answer = call.answer();
-        assert_eq!(answer["error"]["data"]["status"], 401, "{answer}");
-        assert!(!answer.to_string().contains(CANARY), "{answer}");
+        let response = call.answer();
+        assert_eq!(response["error"]["data"]["status"], 401, "{response}");
+        assert!(!response.to_string().contains(CANARY), "{response}");
     }
     assert!(site.within(A_MOMENT).is_none(), "each request is retried at most once");
     assert_eq!(lines(&gateway.path("runs")), 2);
@@ -185,17 +185,17 @@ fn a_server_without_its_token_is_named_and_the_others_are_served() {
     gateway.listening.until_said(expected);
     assert!(sites[0].shown().is_empty(), "no request is sent without a token");
     gateway.replace("late-canary");
-    let began = Instant::now();
+    let started = Instant::now();
     let begin = || client.begin(&json!(2), "tools/call", &json!({"name": "work"}));
     let mut call = begin();
     loop {
-        if let Some(mut visit) = sites[0].within(GLANCE) {
-            assert_eq!(visit.field("authorization"), Some(&*bearer("late-canary")));
-            visit.text("there");
+        if let Some(mut request) = sites[0].within(GLANCE) {
+            assert_eq!(request.field("authorization"), Some(&*bearer("late-canary")));
+            request.text("there");
             assert_eq!(call.answer()["result"]["content"][0]["text"], "there");
             break;
         }
-        assert!(began.elapsed() < PATIENCE, "{}", gateway.listening.log());
+        assert!(started.elapsed() < PATIENCE, "{}", gateway.listening.log());
         if call.within(GLANCE).is_some() {
             call = begin();
         }

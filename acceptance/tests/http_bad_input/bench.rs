@@ -92,20 +92,20 @@ impl Bench {
     /// Checks each row, and after each row that the other client is still served.
     #[track_caller]
     pub(crate) fn check(&self, rows: Vec<Row>) {
-        let mut wrong = Vec::new();
+        let mut invalid = Vec::new();
         for Row { name, request, expected } in rows {
             match request.send(self.server.address()) {
-                Err(error) => wrong.push(format!("{name}: {error}\n  {}", self.shown(&request))),
+                Err(error) => invalid.push(format!("{name}: {error}\n  {}", self.shown(&request))),
                 Ok(response) => {
                     let found = judged(&response, expected);
                     if let Err(difference) = found {
-                        wrong.push(format!("{name}: {difference}\n  {}", self.shown(&request)));
+                        invalid.push(format!("{name}: {difference}\n  {}", self.shown(&request)));
                     }
                 }
             }
             self.canary(name);
         }
-        assert!(wrong.is_empty(), "{} rows are wrong:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(invalid.is_empty(), "{} rows are wrong:\n{}", invalid.len(), invalid.join("\n"));
     }
 
     fn shown(&self, request: &Request) -> String {
@@ -117,7 +117,7 @@ impl Bench {
     /// Asserts that the other client's tool calls succeed, both stateless and in its session.
     #[track_caller]
     pub(crate) fn canary(&self, after: &str) {
-        let (params, said) = self.canary;
+        let (params, output) = self.canary;
         let call = |meta: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","id":"canary","method":"tools/call","params":{{{params}{meta}}}}}"#
@@ -131,7 +131,7 @@ impl Bench {
             let response = self.send(&request);
             let text = response.text();
             assert_eq!(response.head.status, 200, "the other client after {after}: {text}");
-            assert!(text.contains(said), "the other client after {after}: {text}");
+            assert!(text.contains(output), "the other client after {after}: {text}");
         }
     }
 
@@ -141,8 +141,8 @@ impl Bench {
         let after = self.server.weight();
         let grown = after.growth_since(self.before);
         assert!(grown < MOST_GROWTH, "{grown} bytes more at the peak: {after:?}");
-        let most = self.before.descriptors + MOST_DESCRIPTORS;
-        assert!(after.descriptors <= most, "{after:?} from {:?}", self.before);
+        let max = self.before.descriptors + MOST_DESCRIPTORS;
+        assert!(after.descriptors <= max, "{after:?} from {:?}", self.before);
     }
 }
 
@@ -150,10 +150,10 @@ impl Bench {
 #[track_caller]
 pub(crate) fn open_session(server: &ListeningServer, version: &str) -> String {
     let hello = Request::post(INITIALIZE.replace("VERSION", version));
-    let welcome = hello.send(server.address()).unwrap();
-    assert_eq!(welcome.head.status, 200, "{}", welcome.text());
-    assert_eq!(welcome.message()["result"]["protocolVersion"], version);
-    let id = welcome.head.field("mcp-session-id").expect("a session").to_owned();
+    let response = hello.send(server.address()).unwrap();
+    assert_eq!(response.head.status, 200, "{}", response.text());
+    assert_eq!(response.message()["result"]["protocolVersion"], version);
+    let id = response.head.field("mcp-session-id").expect("a session").to_owned();
     let ready = Request::post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     let ready = ready.with("Mcp-Session-Id", &id).send(server.address()).unwrap();
     assert_eq!(ready.head.status, 202, "{}", ready.text());

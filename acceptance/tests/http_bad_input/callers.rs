@@ -51,16 +51,16 @@ fn a_session_of_another_is_one_that_never_was() {
     };
     let never = "0".repeat(alice.session().len());
     let theirs = requests(alice.session(), BOB);
-    for (theirs, nobodys) in theirs.iter().zip(requests(&never, BOB)) {
+    for (theirs, unclaimed) in theirs.iter().zip(requests(&never, BOB)) {
         let theirs = theirs.send(server.address()).unwrap();
-        let nobodys = nobodys.send(server.address()).unwrap();
+        let unclaimed = unclaimed.send(server.address()).unwrap();
         assert_eq!(theirs.head.status, 404, "D32: {}", theirs.text());
-        assert_eq!(theirs.text(), nobodys.text(), "D32");
-        assert_eq!(theirs.head.names(), nobodys.head.names(), "D32");
+        assert_eq!(theirs.text(), unclaimed.text(), "D32");
+        assert_eq!(theirs.head.names(), unclaimed.head.names(), "D32");
     }
-    let answer = alice.call("hello", json!({"name": "Alice"}));
+    let response = alice.call("hello", json!({"name": "Alice"}));
     assert_eq!(
-        answer["result"]["content"][0]["text"], "Hello, Alice!",
+        response["result"]["content"][0]["text"], "Hello, Alice!",
         "D32: her session still works"
     );
 }
@@ -92,8 +92,8 @@ fn an_unknown_user_costs_as_much_as_a_wrong_password() {
     let server = ListeningServer::start(&[file.to_str().unwrap()]).unwrap();
     // nobody:a, nobody:b, nobody:c and alice:a, alice:b, alice:c.
     let unknown = ["bm9ib2R5OmE=", "bm9ib2R5OmI=", "bm9ib2R5OmM="];
-    let wrong = ["YWxpY2U6YQ==", "YWxpY2U6Yg==", "YWxpY2U6Yw=="];
-    let (unknown, wrong) = (time_of(&server, &unknown), time_of(&server, &wrong));
+    let invalid = ["YWxpY2U6YQ==", "YWxpY2U6Yg==", "YWxpY2U6Yw=="];
+    let (unknown, wrong) = (time_of(&server, &unknown), time_of(&server, &invalid));
     // Processor time, not wall-clock time, so that the load of the machine does not count. One slow hash takes so much
     // more time than the rest that a missing hash would show.
     let least = Duration::from_millis(20);
@@ -103,9 +103,9 @@ fn an_unknown_user_costs_as_much_as_a_wrong_password() {
 
 #[test]
 fn a_web_page_has_nothing_done() {
-    let puppets =
+    let children =
         ScriptedChildren::new(ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["work"]));
-    let command = puppets.command();
+    let command = children.command();
     let server = ListeningServer::start(&["--", &command[0], &command[1]]).unwrap();
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     // The requests that a form or `fetch` without CORS can send: these types, no custom header, and an origin.
@@ -137,5 +137,5 @@ fn a_web_page_has_nothing_done() {
         let refused = request.send(server.address()).unwrap().head.status;
         assert!(matches!(refused, 400 | 403 | 405 | 406), "D23: {refused} from {origin:?}");
     }
-    assert!(puppets.within(Duration::from_millis(300)).is_none(), "D23: no tool was run");
+    assert!(children.within(Duration::from_millis(300)).is_none(), "D23: no tool was run");
 }

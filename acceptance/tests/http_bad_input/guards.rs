@@ -23,7 +23,7 @@ fn everywhere(bench: &Bench) -> Vec<(Request, u16)> {
 fn only_names_of_this_machine_are_answered() {
     let bench = Bench::everything();
     let port = bench.server.address().port();
-    let evil = [
+    let invalid = [
         "evil.example",
         "localhost.evil.com",
         "127.0.0.1.nip.io",
@@ -43,7 +43,7 @@ fn only_names_of_this_machine_are_answered() {
         "localhost".to_owned(),
     ];
     for (request, right) in everywhere(&bench) {
-        for host in evil {
+        for host in invalid {
             let status = bench.send(&request.clone().with("Host", host)).head.status;
             assert!(matches!(status, 400 | 403), "D20 {host:?}: {status}");
         }
@@ -67,7 +67,7 @@ fn only_pages_of_this_server_may_call() {
     let bench = Bench::everything();
     let port = bench.server.address().port();
     let neighbour = format!("http://localhost:{}", port ^ 1);
-    let evil = [
+    let invalid = [
         neighbour.as_str(),
         "http://localhost",
         "http://evil.example",
@@ -84,7 +84,7 @@ fn only_pages_of_this_server_may_call() {
         "",
     ];
     for (request, right) in everywhere(&bench) {
-        for origin in evil {
+        for origin in invalid {
             let response = bench.send(&request.clone().with("Origin", origin));
             let status = response.head.status;
             assert!(matches!(status, 400 | 403), "D21 {origin:?}: {status} {}", response.text());
@@ -109,9 +109,9 @@ fn a_browser_that_asks_first_is_told_no() {
     let ask = Request::new("OPTIONS", "/mcp")
         .with("Access-Control-Request-Method", "POST")
         .with("Access-Control-Request-Headers", "content-type, mcp-method, x-other");
-    let evil = bench.send(&ask.clone().with("Origin", "https://evil.example"));
-    assert_eq!(evil.head.status, 403, "D24");
-    assert_eq!(evil.head.field("access-control-allow-origin"), None, "D24");
+    let invalid = bench.send(&ask.clone().with("Origin", "https://evil.example"));
+    assert_eq!(invalid.head.status, 403, "D24");
+    assert_eq!(invalid.head.field("access-control-allow-origin"), None, "D24");
     let same = format!("http://127.0.0.1:{port}");
     let good = bench.send(&ask.with("Origin", &same));
     assert_eq!(good.head.status, 204, "D24");

@@ -21,8 +21,8 @@ fn ids_of_sessions_cannot_be_guessed() {
     let mut ids = HashSet::new();
     for _ in 0..MANY {
         connection.write(&Request::post(INITIALIZE).bytes(address)).unwrap();
-        let welcome = connection.response().unwrap();
-        let id = welcome.head.field("mcp-session-id").expect("a session").to_owned();
+        let response = connection.response().unwrap();
+        let id = response.head.field("mcp-session-id").expect("a session").to_owned();
         connection.write(&Request::delete(&id).bytes(address)).unwrap();
         assert_eq!(connection.response().unwrap().head.status, 204, "D34");
         assert!(ids.insert(id), "D30: an id was repeated");
@@ -51,14 +51,14 @@ fn a_client_cannot_choose_the_id_of_a_session() {
     let bench = Bench::everything();
     let chosen = "chosen-by-the-client-0123456789";
     let hello = Request::post(INITIALIZE).with("Mcp-Session-Id", chosen);
-    let welcome = bench.send(&hello);
-    let id = welcome.head.field("mcp-session-id").expect("a session").to_owned();
+    let response = bench.send(&hello);
+    let id = response.head.field("mcp-session-id").expect("a session").to_owned();
     assert_ne!(id, chosen, "D31");
     let status = |id: &str| bench.send(&Request::post(LIST).with("Mcp-Session-Id", id)).head.status;
     assert_eq!((status(&id), status(chosen)), (200, 404), "D31");
     // An `initialize` with the id of another session does not return that session.
-    let welcome = bench.send(&Request::post(INITIALIZE).with("Mcp-Session-Id", &id));
-    assert_ne!(welcome.head.field("mcp-session-id"), Some(id.as_str()), "D31");
+    let response = bench.send(&Request::post(INITIALIZE).with("Mcp-Session-Id", &id));
+    assert_ne!(response.head.field("mcp-session-id"), Some(id.as_str()), "D31");
     bench.canary("D31");
 }
 

@@ -115,8 +115,8 @@ fn equal_ids_in_flight_do_not_meet() {
                     let response = bench.send(request);
                     let message = response.message();
                     assert_eq!(message["id"].to_string(), *id, "A22, A23: {message}");
-                    let said = format!("Slept {milliseconds} ms");
-                    assert_eq!(message["result"]["content"][0]["text"], said, "{message}");
+                    let text = format!("Slept {milliseconds} ms");
+                    assert_eq!(message["result"]["content"][0]["text"], text, "{message}");
                 });
             }
         });
@@ -136,8 +136,8 @@ fn an_input_response_counts_only_in_its_own_session() {
             "clientInfo": {"name": "asked", "version": "1"},
         },
     });
-    let welcome = bench.send(&Request::post(hello.to_string()));
-    let asked = welcome.head.field("mcp-session-id").unwrap().to_owned();
+    let response = bench.send(&Request::post(hello.to_string()));
+    let asked = response.head.field("mcp-session-id").unwrap().to_owned();
     // Line breaks in a text do not become lines of the event stream (A56).
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation","arguments":{"message":"Who?\n\ndata: {}\n\nid: 7\r\rend"}}}"#;
     let address = bench.server.address();
@@ -146,13 +146,13 @@ fn an_input_response_counts_only_in_its_own_session() {
     connection.write(&request.bytes(address)).unwrap();
     let head = connection.head().unwrap();
     let mut events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
-    let question: serde_json::Value = serde_json::from_str(&events.next().unwrap().data).unwrap();
-    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let received: serde_json::Value = serde_json::from_str(&events.next().unwrap().data).unwrap();
+    assert_eq!(received["method"], "elicitation/create", "{received}");
     let asked_for = "Who?\n\ndata: {}\n\nid: 7\r\rend";
-    assert_eq!(question["params"]["message"], asked_for, "A56: {question}");
-    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    assert_eq!(received["params"]["message"], asked_for, "A56: {received}");
+    let returned = json!({"jsonrpc": "2.0", "id": received["id"], "result": {"action": "decline"}});
     let answered = |session: &str| {
-        bench.send(&Request::post(answer.to_string()).with("Mcp-Session-Id", session))
+        bench.send(&Request::post(returned.to_string()).with("Mcp-Session-Id", session))
     };
     assert_eq!(answered(&bench.session).head.status, 400, "A29: the response of another session");
     bench.canary("A29");

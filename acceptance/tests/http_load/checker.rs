@@ -9,9 +9,9 @@ use crate::{dishonest, turn};
 const CROWD: Crowd =
     Crowd { clients: 12, calls: 20, connections: 6, eras: [Era::Modern; 2], sleeps: false };
 
-async fn history(misdeed: Misdeed) -> History {
+async fn history(misbehaviour: Misdeed) -> History {
     let _turn = turn().await;
-    CROWD.call(dishonest::start(misdeed).await).await
+    CROWD.call(dishonest::start(misbehaviour).await).await
 }
 
 /// Fails unless the checker finds a breach of this kind.
@@ -53,7 +53,7 @@ async fn an_unexpected_response_is_detected() {
     let history = history(Misdeed::RespondsTwice).await;
     assert_found(
         &history,
-        |breach| matches!(breach, Breach::Unanswered(why) if why.contains("without a request")),
+        |breach| matches!(breach, Breach::Unanswered(reason) if reason.contains("without a request")),
     );
 }
 

@@ -36,12 +36,12 @@ impl Crowd {
         let mut tasks = JoinSet::new();
         for tenant in 0..self.clients {
             let pool = Arc::clone(&pool);
-            let dice = SeededRandom::new(seed, tenant);
+            let random = SeededRandom::new(seed, tenant);
             tasks.spawn(async move {
                 let client = Client::connect(&pool, self.eras[tenant % 2]).await;
                 let client = client.expect("a handshake");
                 let listener = Listener::start(&client).await;
-                let calls = self.calls_of(&client, tenant, dice).await;
+                let calls = self.calls_of(&client, tenant, random).await;
                 (tenant, calls, listener.end())
             });
         }
@@ -56,19 +56,19 @@ impl Crowd {
         history
     }
 
-    async fn calls_of(self, client: &Client, tenant: usize, mut dice: SeededRandom) -> Vec<Call> {
+    async fn calls_of(self, client: &Client, tenant: usize, mut random: SeededRandom) -> Vec<Call> {
         let mut calls = Vec::with_capacity(self.calls);
         for number in 1..=self.calls {
-            if dice.below(2) == 0 {
-                delay(dice.milliseconds(LONGEST_PAUSE)).await;
+            if random.below(2) == 0 {
+                delay(random.milliseconds(LONGEST_PAUSE)).await;
             }
-            let call = if self.sleeps && dice.below(8) == 0 {
-                let time = dice.below(LONGEST_SLEEP + 1);
+            let call = if self.sleeps && random.below(8) == 0 {
+                let time = random.below(LONGEST_SLEEP + 1);
                 let slept = format!("Slept {time} ms");
                 let arguments = json!({"milliseconds": time});
                 client.noted(tenant, number, "test_slow", &arguments, slept).await
             } else {
-                client.echo(tenant, number, dice.nonce()).await
+                client.echo(tenant, number, random.nonce()).await
             };
             calls.push(call);
         }
@@ -85,18 +85,18 @@ struct Listener {
 impl Listener {
     /// Opens the stream. A client without a session has none.
     async fn start(client: &Client) -> Self {
-        let heard = Arc::new(Mutex::new(Vec::new()));
+        let messages = Arc::new(Mutex::new(Vec::new()));
         if client.requests().era() == Era::Modern {
-            return Self { heard, task: None };
+            return Self { heard: messages, task: None };
         }
         let mut stream = client.listen(&json!(1)).await.expect("a stream");
-        let all = Arc::clone(&heard);
+        let all = Arc::clone(&messages);
         let task = tokio::spawn(async move {
             while let Ok(Some(message)) = stream.next().await {
                 all.lock().unwrap().push(message);
             }
         });
-        Self { heard, task: Some(task) }
+        Self { heard: messages, task: Some(task) }
     }
 
     /// All received messages.

@@ -41,10 +41,14 @@ struct Server {
 }
 
 /// Starts the server; it ends with the runtime.
-pub(crate) async fn start(misdeed: Misdeed) -> SocketAddr {
+pub(crate) async fn start(misbehaviour: Misdeed) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Arc::new(Server { misdeed, waiting: Mutex::default(), last: Mutex::default() });
+    let server = Arc::new(Server {
+        misdeed: misbehaviour,
+        waiting: Mutex::default(),
+        last: Mutex::default(),
+    });
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let server = Arc::clone(&server);
@@ -76,18 +80,18 @@ impl Server {
         };
         let id = if self.misdeed == Misdeed::ChangesId { json!(2) } else { call["id"].clone() };
         let result = json!({"content": [{"type": "text", "text": text}], "resultType": "complete"});
-        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+        let returned = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
         let refusal =
             json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": "no"}});
         match self.misdeed {
             Misdeed::Hangs => None,
             Misdeed::Refuses => Some(response("application/json", &refusal.to_string())),
-            Misdeed::RespondsTwice => Some(response("application/json", &answer).repeat(2)),
+            Misdeed::RespondsTwice => Some(response("application/json", &returned).repeat(2)),
             Misdeed::AnswersTwice => {
-                let event = format!("event: message\ndata: {answer}\n\n");
+                let event = format!("event: message\ndata: {returned}\n\n");
                 Some(response("text/event-stream", &event.repeat(2)))
             }
-            _ => Some(response("application/json", &answer)),
+            _ => Some(response("application/json", &returned)),
         }
     }
 

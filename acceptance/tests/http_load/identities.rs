@@ -11,9 +11,9 @@ async fn assert_everybody_is_answered(crowd: Crowd) {
     let _turn = turn().await;
     let server = HttpServer::start(HttpLimitSettings::default());
     let before = server.weight();
-    let began = Instant::now();
+    let started = Instant::now();
     let history = crowd.call(server.address()).await;
-    let elapsed = began.elapsed();
+    let elapsed = started.elapsed();
     let after = server.weight();
     let calls = crowd.clients * crowd.calls;
     println!(

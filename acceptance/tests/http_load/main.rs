@@ -35,10 +35,12 @@ async fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// The number of connections that the system allows, at most the wanted number. Prints a message if it is lower.
-fn affordable(wanted: u64) -> u64 {
-    let most = creole_acceptance::load::descriptors().saturating_sub(SPARE);
-    if most < wanted {
-        println!("only {most} connections instead of {wanted}: the limit of open files is too low");
+fn affordable(expected: u64) -> u64 {
+    let max = creole_acceptance::load::descriptors().saturating_sub(SPARE);
+    if max < expected {
+        println!(
+            "only {max} connections instead of {expected}: the limit of open files is too low"
+        );
     }
-    wanted.min(most)
+    expected.min(max)
 }

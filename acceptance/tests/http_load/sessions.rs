@@ -71,13 +71,13 @@ async fn ten_thousand_sessions_fit_and_the_next_is_refused_until_one_ends() {
     let pool = Arc::new(Pool::new(server.address(), AT_ONCE));
     assert_others_are_served(&pool).await;
     let before = server.weight();
-    let began = Instant::now();
+    let started = Instant::now();
     let (opened, refused) = open(&pool, MOST).await;
     let after = server.weight();
     println!(
         "{} sessions in {:.1} s: {} MiB, {} bytes each",
         opened.len(),
-        began.elapsed().as_secs_f64(),
+        started.elapsed().as_secs_f64(),
         after.memory / MEBIBYTE,
         after.memory.saturating_sub(before.memory) / MOST as u64,
     );
@@ -132,7 +132,7 @@ async fn unused_sessions_expire_and_make_room() {
 
 /// Tries until a session can be opened, and returns how long that took.
 async fn wait_for_room(pool: &Arc<Pool>) -> Duration {
-    let began = Instant::now();
+    let started = Instant::now();
     eventually_async("a session expires", async || {
         let (opened, refused) = open(pool, 1).await;
         if opened.is_empty() {
@@ -141,7 +141,7 @@ async fn wait_for_room(pool: &Arc<Pool>) -> Duration {
         !opened.is_empty()
     })
     .await;
-    began.elapsed()
+    started.elapsed()
 }
 
 /// Waits until a session has expired, and asserts that its client gets 404.

@@ -33,15 +33,15 @@ impl Canary {
         let calls = tokio::spawn(async move {
             let pool = Arc::new(Pool::new(server, 1));
             let client = Client::connect(&pool, Era::Legacy).await.expect("a handshake");
-            let mut dice = SeededRandom::new(SeededRandom::seed(), 0);
-            let (mut calls, mut longest) = (Vec::new(), Duration::ZERO);
+            let mut random = SeededRandom::new(SeededRandom::seed(), 0);
+            let (mut calls, mut max_duration) = (Vec::new(), Duration::ZERO);
             while !told.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                calls.push(client.echo(0, calls.len() + 1, dice.nonce()).await);
-                longest = longest.max(began.elapsed());
+                let started = Instant::now();
+                calls.push(client.echo(0, calls.len() + 1, random.nonce()).await);
+                max_duration = max_duration.max(started.elapsed());
                 delay(Duration::from_millis(10)).await;
             }
-            (calls, longest)
+            (calls, max_duration)
         });
         Self { is_over, calls }
     }
@@ -49,9 +49,9 @@ impl Canary {
     /// Stops it and asserts that all of its calls got their responses.
     async fn assert_answered(self) {
         self.is_over.store(true, Ordering::Relaxed);
-        let (calls, longest) = self.calls.await.unwrap();
+        let (calls, max_duration) = self.calls.await.unwrap();
         let count = calls.len();
-        println!("the canary called {count} times and waited for {longest:.1?} at most");
+        println!("the canary called {count} times and waited for {max_duration:.1?} at most");
         let mut history = History::default();
         history.add(calls);
         history.assert_right(count);
@@ -71,7 +71,7 @@ async fn headers_that_never_end_are_cut_off_while_others_are_served() {
     });
     let canary = Canary::start(server.address());
     let before = server.weight();
-    let began = Instant::now();
+    let started = Instant::now();
     let mut tasks = JoinSet::new();
     for _ in 0..count {
         tasks.spawn(drip_headers(server.address()));
@@ -80,7 +80,7 @@ async fn headers_that_never_end_are_cut_off_while_others_are_served() {
     let after = server.weight();
     println!(
         "{count} connections never ended their headers, {spared} of them still open after {:.1} s; {} MiB more",
-        began.elapsed().as_secs_f64(),
+        started.elapsed().as_secs_f64(),
         after.growth_since(before) / MEBIBYTE,
     );
     canary.assert_answered().await;
@@ -127,7 +127,7 @@ async fn five_hundred_clients_that_do_not_read_are_cut_off_and_cost_little() {
     });
     let canary = Canary::start(server.address());
     let before = server.weight();
-    let began = Instant::now();
+    let started = Instant::now();
     let sent = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     for _ in 0..count {
@@ -139,7 +139,7 @@ async fn five_hundred_clients_that_do_not_read_are_cut_off_and_cost_little() {
         "{count} clients sent {} MiB, read nothing, {spared} of them still open after {:.1} s; at most \
          {} MiB of memory",
         sent.load(Ordering::Relaxed) / MEBIBYTE,
-        began.elapsed().as_secs_f64(),
+        started.elapsed().as_secs_f64(),
         after.peak / MEBIBYTE,
     );
     canary.assert_answered().await;

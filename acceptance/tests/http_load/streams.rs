@@ -45,9 +45,9 @@ async fn assert_all_are_told(era: Era) {
     let canary = Client::connect(&pool, Era::Modern).await.unwrap();
     let before = server.weight();
 
-    let began = Instant::now();
+    let started = Instant::now();
     let streams = open(&pool, era, count).await;
-    let opened = began.elapsed();
+    let opened = started.elapsed();
     let idle = server.weight();
     delay(Duration::from_secs(1)).await;
     let processor = server.weight().processor.saturating_sub(idle.processor);
@@ -60,12 +60,12 @@ async fn assert_all_are_told(era: Era) {
     );
     assert!(idle.memory < MOST_MEMORY, "{idle:?}");
 
-    let mut told = listen(era, streams);
+    let mut receiver = listen(era, streams);
     for round in 1..=2 {
-        change(&canary, count, &mut told, round).await;
+        change(&canary, count, &mut receiver, round).await;
     }
     // A duplicate notification would have arrived by the end of the second round.
-    assert!(told.try_recv().is_err(), "a stream got a notification twice");
+    assert!(receiver.try_recv().is_err(), "a stream got a notification twice");
     let after = server.weight();
     println!("afterwards {} MiB, at most {} MiB", after.memory / MEBIBYTE, after.peak / MEBIBYTE);
     assert!(after.peak < MOST_MEMORY, "{after:?}");
@@ -73,16 +73,18 @@ async fn assert_all_are_told(era: Era) {
 
 /// Opens streams, a limited number at a time.
 async fn open(pool: &Arc<Pool>, era: Era, count: u64) -> Vec<Stream> {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
     for number in 0..count {
-        let (pool, places) = (Arc::clone(pool), Arc::clone(&places));
+        let (pool, permits) = (Arc::clone(pool), Arc::clone(&permits));
         tasks.spawn(async move {
-            let _place = places.acquire().await.unwrap();
+            let _permit = permits.acquire().await.unwrap();
             let client = Client::connect(&pool, era).await?;
             let mut stream = client.listen(&subscription(number)).await?;
             if era == Era::Modern {
-                let first = timeout(PATIENCE, stream.next()).await.map_err(|it| it.to_string())?;
+                let first = timeout(PATIENCE, stream.next())
+                    .await
+                    .map_err(|elapsed| elapsed.to_string())?;
                 assert_acknowledged(number, first?.as_ref());
             }
             Ok::<_, String>((number, stream))
@@ -115,7 +117,7 @@ fn subscription_of(message: &Value) -> Value {
 
 /// Reads every stream and reports each change notification. Any other message fails the test.
 fn listen(era: Era, streams: Vec<Stream>) -> mpsc::UnboundedReceiver<Result<u64, String>> {
-    let (sender, told) = mpsc::unbounded_channel();
+    let (sender, receiver) = mpsc::unbounded_channel();
     for (number, mut stream) in (0..).zip(streams) {
         let sender = sender.clone();
         tokio::spawn(async move {
@@ -132,7 +134,7 @@ fn listen(era: Era, streams: Vec<Stream>) -> mpsc::UnboundedReceiver<Result<u64,
             }
         });
     }
-    told
+    receiver
 }
 
 fn checked(era: Era, number: u64, message: &Value) -> Result<u64, String> {
@@ -147,16 +149,16 @@ fn checked(era: Era, number: u64, message: &Value) -> Result<u64, String> {
 async fn change(
     canary: &Client,
     count: u64,
-    told: &mut mpsc::UnboundedReceiver<Result<u64, String>>,
+    receiver: &mut mpsc::UnboundedReceiver<Result<u64, String>>,
     round: usize,
 ) {
-    let began = Instant::now();
+    let started = Instant::now();
     let answer = canary.call(&json!(1), "test_trigger_tool_change", &json!({})).await.unwrap();
     assert!(answer[0]["result"]["content"].is_array(), "{answer:?}");
-    let answered = began.elapsed();
+    let answered = started.elapsed();
     let mut seen = vec![false; usize::try_from(count).unwrap()];
     for already in 0..count {
-        let heard = timeout(PATIENCE, told.recv()).await;
+        let heard = timeout(PATIENCE, receiver.recv()).await;
         let heard = heard
             .unwrap_or_else(|_| panic!("only {already} of {count} streams got the notification"));
         let number = usize::try_from(heard.expect("listeners").unwrap()).unwrap();
@@ -167,6 +169,6 @@ async fn change(
     }
     println!(
         "change {round}: answered after {answered:.1?}, all told after {:.1?}",
-        began.elapsed()
+        started.elapsed()
     );
 }

@@ -84,28 +84,28 @@ fn variants(item: &Value) -> Vec<Value> {
         json!({"a": true}),
         json!({"type": "array"}),
     ];
-    let mut found = vec![item.clone()];
-    for place in places(item, "") {
+    let mut items = vec![item.clone()];
+    for location in places(item, "") {
         for value in &values {
             let mut changed = item.clone();
-            *changed.pointer_mut(&place).unwrap() = value.clone();
-            found.push(changed);
+            *changed.pointer_mut(&location).unwrap() = value.clone();
+            items.push(changed);
         }
-        let (parent, key) = place.rsplit_once('/').unwrap();
+        let (parent, key) = location.rsplit_once('/').unwrap();
         let mut changed = item.clone();
         if let Some(members) = changed.pointer_mut(parent).unwrap().as_object_mut() {
             members.remove(key);
-            found.push(changed);
+            items.push(changed);
         }
     }
-    found
+    items
 }
 
 fn places(value: &Value, at: &str) -> Vec<String> {
     let inner: Vec<(String, &Value)> = match value {
-        Value::Object(members) => members.iter().map(|(key, it)| (key.clone(), it)).collect(),
+        Value::Object(members) => members.iter().map(|(key, item)| (key.clone(), item)).collect(),
         Value::Array(items) => {
-            items.iter().enumerate().map(|(key, it)| (key.to_string(), it)).collect()
+            items.iter().enumerate().map(|(key, item)| (key.to_string(), item)).collect()
         }
         _ => Vec::new(),
     };
@@ -133,8 +133,8 @@ fn a_definition_that_is_listed_is_right_by_the_schema_of_every_revision() {
             for revision in Revision::ALL {
                 let text = checked.text(revision.rules());
                 let shown: Value = serde_json::from_str(text).unwrap();
-                if let Err(wrong) = schema::validate(revision, definition, &shown) {
-                    panic!("{revision:?}: {wrong}\n{variant}\n{text}");
+                if let Err(problem) = schema::validate(revision, definition, &shown) {
+                    panic!("{revision:?}: {problem}\n{variant}\n{text}");
                 }
             }
         }
@@ -159,9 +159,9 @@ fn the_typescript_sdk_accepts_every_definition_that_is_listed() {
     }
     let mut node = Command::new(command.get_program());
     node.args(["--input-type=module", "--eval", SCRIPT]).arg(script.parent().unwrap());
-    let said = ran(&mut node, &json!(lists).to_string());
+    let output = ran(&mut node, &json!(lists).to_string());
     let said: Vec<bool> =
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
     assert_eq!(said.len(), lists.len());
     for (list, is_accepted) in lists.iter().zip(said) {
         assert!(is_accepted, "{list}");

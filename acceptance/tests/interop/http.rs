@@ -50,8 +50,8 @@ fn clients_of_standard_streams_are_served_through_a_bridge() {
         let Some(bridge) = crate::here("mcp-remote", peers::bridge(&server.url())) else { return };
         let mode = Mode::Legacy;
         let document = peers::run(peer, mode, &everything(peer, mode), &bridge);
-        let whose = format!("{peer} through mcp-remote");
-        Told::of(whose, document).has_done_everything(peer, mode);
+        let label = format!("{peer} through mcp-remote");
+        Told::of(label, document).has_done_everything(peer, mode);
     }
 }
 
@@ -70,7 +70,7 @@ fn speak_in_every_mode(peer: Peer) {
 fn speak(peer: Peer, mode: Mode) {
     let mut server = ListeningServer::start(&["--preset", "everything"]).unwrap();
     let document = peers::run_at(peer, mode, &everything(peer, mode), &server.url());
-    let whose = format!("{peer} in mode {} over HTTP", mode.name());
-    Told::of(whose, document).has_done_everything(peer, mode);
+    let label = format!("{peer} in mode {} over HTTP", mode.name());
+    Told::of(label, document).has_done_everything(peer, mode);
     server.stop().unwrap_or_else(|error| panic!("after {peer}: {error}\n{}", server.log()));
 }

@@ -98,9 +98,9 @@ fn bb_mcp_server_serves_clients_that_accept_its_version() {
     let mut server = Server::start(&["--preset", "bb-mcp-server"]);
     let hello =
         json!({"protocolVersion": "1.0", "clientInfo": {"name": "by hand", "version": "1"}});
-    let welcome = server.request("initialize", &hello);
-    assert_eq!(welcome["result"]["protocolVersion"], "1.0");
-    assert_eq!(welcome["result"]["serverInfo"]["name"], "bb-mcp-server");
+    let initialize_result = server.request("initialize", &hello);
+    assert_eq!(initialize_result["result"]["protocolVersion"], "1.0");
+    assert_eq!(initialize_result["result"]["serverInfo"]["name"], "bb-mcp-server");
     let listed = server.request("tools/list", &json!({}));
     assert_eq!(names(&listed["result"]["tools"]), ["hello", "echo", "calculate"]);
     let sum = server.call("calculate", &json!({"expression": "6*7"}));
@@ -132,17 +132,17 @@ fn check_default(peer: Peer, mode: Mode) {
         .prompt("plan_task", json!({"goal": "ship it"}))
         .progress("create_task", json!({"description": "by a peer"}))
         .elicit("hello", json!({"name": "Ada"}));
-    let told = Told::by(peer, mode, "default", &steps);
-    told.is(&["tools"], &json!(default_tools()));
-    told.is(&["call", "content", "0", "text"], &json!("Grüße, 世界"));
-    told.is(&["elicit_call", "content", "0", "text"], &json!("Hello, Ada!"));
-    told.is(&["progress"], &json!([]));
-    told.is(&["elicited"], &json!(false));
-    told.has_created(&["progress_call", "content", "0", "text"], "by a peer");
-    told.has_read_the_guide();
-    told.settled_on(expected_revision(peer, mode));
-    if told.get(&["server"]) != &Value::Null {
-        told.is(&["server", "name"], &json!("creole"));
+    let report = Told::by(peer, mode, "default", &steps);
+    report.is(&["tools"], &json!(default_tools()));
+    report.is(&["call", "content", "0", "text"], &json!("Grüße, 世界"));
+    report.is(&["elicit_call", "content", "0", "text"], &json!("Hello, Ada!"));
+    report.is(&["progress"], &json!([]));
+    report.is(&["elicited"], &json!(false));
+    report.has_created(&["progress_call", "content", "0", "text"], "by a peer");
+    report.has_read_the_guide();
+    report.settled_on(expected_revision(peer, mode));
+    if report.get(&["server"]) != &Value::Null {
+        report.is(&["server", "name"], &json!("creole"));
     }
 }
 
@@ -180,21 +180,21 @@ fn can_be_told(peer: Peer, mode: Mode) -> bool {
 /// The preset `bossman`, which responds to every version with its own.
 fn check_bossman(peer: Peer) {
     let steps = Steps::new().call("create_task", json!({"description": "for the boss"}));
-    let told = Told::by(peer, Mode::Legacy, "bossman", &steps);
-    told.settled_on("2025-03-26");
-    told.is(&["server", "name"], &json!("bossman"));
-    told.is(&["tools"], &json!(TASK_TOOLS));
-    told.has_created(&["call", "content", "0", "text"], "for the boss");
+    let report = Told::by(peer, Mode::Legacy, "bossman", &steps);
+    report.settled_on("2025-03-26");
+    report.is(&["server", "name"], &json!("bossman"));
+    report.is(&["tools"], &json!(TASK_TOOLS));
+    report.has_created(&["call", "content", "0", "text"], "for the boss");
 }
 
 /// The preset `fpf-governance`, which negotiates.
 fn check_governance(peer: Peer) {
     let steps = Steps::new().call("hello", json!({"name": "Grace"}));
-    let told = Told::by(peer, Mode::Legacy, "fpf-governance", &steps);
-    told.settled_on(HANDSHAKE);
-    told.is(&["server", "name"], &json!("fpf-governance"));
-    told.is(&["tools"], &json!(["echo", "hello"]));
-    told.is(&["call", "content", "0", "text"], &json!("Hello, Grace!"));
+    let report = Told::by(peer, Mode::Legacy, "fpf-governance", &steps);
+    report.settled_on(HANDSHAKE);
+    report.is(&["server", "name"], &json!("fpf-governance"));
+    report.is(&["tools"], &json!(["echo", "hello"]));
+    report.is(&["call", "content", "0", "text"], &json!("Hello, Grace!"));
 }
 
 /// The steps that the Inspector's command line supports.
@@ -204,23 +204,24 @@ fn inspect(mode: Mode) {
         .call("echo", json!({"message": "Grüße, 世界"}))
         .read("creole://guide")
         .prompt("plan_task", json!({"goal": "ship it"}));
-    let told = Told::by(peer, mode, "default", &steps);
-    told.settled_on(expected_revision(peer, mode));
-    told.is(&["server", "name"], &json!("creole"));
-    told.is(&["tools"], &json!(default_tools()));
-    told.is(&["call", "content", "0", "text"], &json!("Grüße, 世界"));
-    told.has_read_the_guide();
+    let report = Told::by(peer, mode, "default", &steps);
+    report.settled_on(expected_revision(peer, mode));
+    report.is(&["server", "name"], &json!("creole"));
+    report.is(&["tools"], &json!(default_tools()));
+    report.is(&["call", "content", "0", "text"], &json!("Grüße, 世界"));
+    report.has_read_the_guide();
 
     let steps = Steps::new().call("hello", json!({"name": "Ada"}));
-    let told = Told::by(peer, mode, "default", &steps);
-    told.is(&["call", "content", "0", "text"], &json!("Hello, Ada!"));
+    let report = Told::by(peer, mode, "default", &steps);
+    report.is(&["call", "content", "0", "text"], &json!("Hello, Ada!"));
 
     let steps = Steps::new().call("create_task", json!({"description": "by a peer"}));
-    let told = Told::by(peer, mode, "default", &steps);
-    told.has_created(&["call", "content", "0", "text"], "by a peer");
+    let report = Told::by(peer, mode, "default", &steps);
+    report.has_created(&["call", "content", "0", "text"], "by a peer");
 
-    let told = Told::by(peer, mode, "everything", &Steps::new().call("test_structured", json!({})));
-    told.is(&["call", "structuredContent"], &json!({"city": "Berlin", "temperature": 21.5}));
+    let report =
+        Told::by(peer, mode, "everything", &Steps::new().call("test_structured", json!({})));
+    report.is(&["call", "structuredContent"], &json!({"city": "Berlin", "temperature": 21.5}));
 }
 
 /// The revision that a peer in this mode should negotiate with a server that supports all of them.
@@ -273,18 +274,18 @@ struct Told {
 impl Told {
     /// Runs the peer. No step may fail.
     fn by(peer: Peer, mode: Mode, preset: &str, steps: &Steps) -> Self {
-        let whose = format!("{peer} in mode {} with {preset}", mode.name());
+        let label = format!("{peer} in mode {} with {preset}", mode.name());
         let data = tempfile::tempdir().expect("a data directory");
-        Self::of(whose, peers::run(peer, mode, steps, &serve(preset, data.path())))
+        Self::of(label, peers::run(peer, mode, steps, &serve(preset, data.path())))
     }
 
     /// The document of a run in which no step failed.
     #[track_caller]
-    fn of(whose: String, document: Result<Value, String>) -> Self {
-        let document = document.unwrap_or_else(|error| panic!("{whose}: {error}"));
-        let told = Self { whose, document };
-        told.is(&["errors"], &json!([]));
-        told
+    fn of(label: String, document: Result<Value, String>) -> Self {
+        let document = document.unwrap_or_else(|error| panic!("{label}: {error}"));
+        let report = Self { whose: label, document };
+        report.is(&["errors"], &json!([]));
+        report
     }
 
     /// The value at this path of object keys and array indices.
@@ -314,9 +315,10 @@ impl Told {
         if peer == Peer::Inspector {
             return;
         }
-        let heard: Vec<_> = self.get(&["progress"]).as_array().unwrap().iter().collect();
-        let steps: Vec<_> = heard.iter().map(|step| step["progress"].as_f64().unwrap()).collect();
-        assert_eq!(steps, [0.0, 50.0, 100.0], "{}: {heard:?}", self.whose);
+        let messages: Vec<_> = self.get(&["progress"]).as_array().unwrap().iter().collect();
+        let steps: Vec<_> =
+            messages.iter().map(|step| step["progress"].as_f64().unwrap()).collect();
+        assert_eq!(steps, [0.0, 50.0, 100.0], "{}: {messages:?}", self.whose);
         for asked in ["elicited", "sampled", "roots"] {
             self.is(&[asked], &json!(true));
         }

@@ -32,22 +32,22 @@ fn a_validator_of_others_agrees_about_configurations() {
     let command = installed.command();
     let script = PathBuf::from(command.get_args().next().unwrap());
     let folder = script.parent().unwrap();
-    let (right, wrong) = (right(), wrong());
-    assert!(right.len() > 12 && wrong.len() > 40, "{} {}", right.len(), wrong.len());
+    let (right, invalid) = (right(), wrong());
+    assert!(right.len() > 12 && invalid.len() > 40, "{} {}", right.len(), invalid.len());
     let documents: Vec<Value> =
-        right.iter().chain(&wrong).map(|text| toml::from_str(text).unwrap()).collect();
+        right.iter().chain(&invalid).map(|text| toml::from_str(text).unwrap()).collect();
     let printed = ran(Command::new(binary().unwrap()).args(["config", "schema"]), "");
     let schema: Value = serde_json::from_str(&printed).unwrap();
     let mut node = Command::new(command.get_program());
     node.args(["--input-type=module", "--eval", SCRIPT]).arg(folder);
-    let said = ran(&mut node, &json!({ "schema": schema, "documents": documents }).to_string());
+    let output = ran(&mut node, &json!({ "schema": schema, "documents": documents }).to_string());
     let said: Vec<bool> =
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
-    for (text, is_valid) in right.iter().chain(&wrong).zip(&said) {
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"));
+    for (text, is_valid) in right.iter().chain(&invalid).zip(&said) {
         assert_eq!(*is_valid, right.contains(text), "\n{text}");
     }
     let beside = tempfile::tempdir().unwrap();
-    for text in &wrong {
+    for text in &invalid {
         refuses(beside.path(), text);
     }
 }
@@ -80,9 +80,9 @@ fn wrong() -> Vec<String> {
 fn refuses(folder: &Path, text: &str) {
     fs::write(folder.join("creole.toml"), text).unwrap();
     fs::write(folder.join("api.yaml"), "openapi: 3.0.3\n").unwrap();
-    let (code, _, said) = check(folder);
-    assert_eq!(code, Some(2), "{text}\n{said}");
-    assert!(said.contains("--> creole.toml:") && said.contains('^'), "{text}\n{said}");
+    let (code, _, output) = check(folder);
+    assert_eq!(code, Some(2), "{text}\n{output}");
+    assert!(output.contains("--> creole.toml:") && output.contains('^'), "{text}\n{output}");
 }
 
 /// The stdout of a program with this input.

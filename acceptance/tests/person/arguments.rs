@@ -24,7 +24,7 @@ fn with_server<'a>(words: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn a_list_keeps_the_order_of_the_schema_and_shows_values_and_defaults() {
-    let ran = Place::new().run(&with_server(&["list"])).succeeded();
+    let output = Place::new().run(&with_server(&["list"])).succeeded();
     let expected = "\
 tools (1)
   book  Books
@@ -33,12 +33,12 @@ prompts (1)
   plan  Plans
         goal?, after
 ";
-    assert_eq!(ran.stdout, expected);
+    assert_eq!(output.stdout, expected);
 }
 
 #[test]
 fn an_unknown_argument_is_refused_with_a_similar_one() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let cases: [(&[&str], &str); 4] = [
         (
             &["call", "book", "--arg", "when=now", "--arg", "cuont=2"],
@@ -59,26 +59,29 @@ fn an_unknown_argument_is_refused_with_a_similar_one() {
         ),
     ];
     for (words, stderr) in cases {
-        let ran = place.run(&with_server(words));
-        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(2), "", stderr));
+        let output = sandbox.run(&with_server(words));
+        assert_eq!(
+            (output.code, output.stdout.as_str(), output.stderr.as_str()),
+            (Some(2), "", stderr)
+        );
     }
     let unchecked = ["call", "book", "--args", r#"{"cuont":2}"#];
-    assert_eq!(place.run(&with_server(&unchecked)).succeeded().stdout, "booked\n");
+    assert_eq!(sandbox.run(&with_server(&unchecked)).succeeded().stdout, "booked\n");
 }
 
 #[test]
 fn a_strict_check_exits_with_one_if_there_are_findings() {
-    let place = Place::new();
-    place.run(&with_server(&["check", "--strict"])).succeeded();
+    let sandbox = Place::new();
+    sandbox.run(&with_server(&["check", "--strict"])).succeeded();
     let careless = ORDERED.replace("\"description\":\"Books\",", "");
     let words = ["check", "--strict", "--", "sh", "-c", &careless];
-    let ran = place.run(&words);
-    assert!(ran.stdout.contains("findings (1)"), "{}", ran.stdout);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "error: 1 finding\n"));
+    let output = sandbox.run(&words);
+    assert!(output.stdout.contains("findings (1)"), "{}", output.stdout);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(1), "error: 1 finding\n"));
     let words = ["check", "--", "sh", "-c", &careless];
-    place.run(&words).succeeded();
+    sandbox.run(&words).succeeded();
     let noisy = format!("echo welcome; {ORDERED}");
-    let ran = place.run(&["check", "--strict", "--json", "--", "sh", "-c", &noisy]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "error: 1 finding\n"));
-    assert!(ran.stdout.ends_with("}\n"), "{}", ran.stdout);
+    let output = sandbox.run(&["check", "--strict", "--json", "--", "sh", "-c", &noisy]);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(1), "error: 1 finding\n"));
+    assert!(output.stdout.ends_with("}\n"), "{}", output.stdout);
 }

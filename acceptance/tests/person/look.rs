@@ -19,8 +19,8 @@ const LIST: [&str; 5] = ["list", "--", "sh", "-c", WORDY];
 
 #[test]
 fn a_list_is_wrapped_at_the_width_of_the_terminal_and_coloured() {
-    let place = Place::new();
-    let (code, shown) = at_terminal(&mut place.command(&LIST), 50, "");
+    let sandbox = Place::new();
+    let (code, shown) = at_terminal(&mut sandbox.command(&LIST), 50, "");
     assert_eq!(code, Some(0), "{shown}");
     let expected = "\x1b[1mtools (1)\x1b[0m\r\n\
                     \x1b[36m  talk  \x1b[0mSays what it has to say in a sentence\r\n        \
@@ -30,67 +30,67 @@ fn a_list_is_wrapped_at_the_width_of_the_terminal_and_coloured() {
 
 #[test]
 fn colours_are_off_where_they_are_not_wanted_or_not_understood() {
-    let place = Place::new();
+    let sandbox = Place::new();
     for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
-        let (code, shown) = at_terminal(place.command(&LIST).env(name, value), 50, "");
+        let (code, shown) = at_terminal(sandbox.command(&LIST).env(name, value), 50, "");
         assert_eq!(code, Some(0), "{shown}");
         assert!(!shown.contains("\x1b[1m") && !shown.contains("\x1b[3"), "{name}: {shown:?}");
         assert!(shown.contains("in a sentence\r\n        that is wider"), "{name}: {shown:?}");
     }
-    let (code, shown) = at_terminal(place.command(&LIST).env("TERM", "dumb"), 50, "");
+    let (code, shown) = at_terminal(sandbox.command(&LIST).env("TERM", "dumb"), 50, "");
     assert_eq!((code, shown.contains('\x1b')), (Some(0), false), "{shown:?}");
 }
 
 #[test]
 fn help_is_wrapped_between_words_at_the_width_of_the_terminal() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let (code, shown) =
-        at_terminal(place.command(&["call", "--help"]).env("NO_COLOR", "1"), 80, "");
+        at_terminal(sandbox.command(&["call", "--help"]).env("NO_COLOR", "1"), 80, "");
     assert_eq!(code, Some(0), "{shown}");
     let is_command = |line: &&str| line.starts_with("  creole ");
     let wide = shown.lines().filter(|line| !is_command(line)).find(|line| line.len() > 80);
     assert_eq!(wide, None, "{shown}");
     let further = "\n                              arrays and objects, otherwise a string\n";
     assert!(shown.replace('\r', "").contains(further), "{shown}");
-    let (code, shown) = at_terminal(&mut place.command(&["call", "--no-such-option"]), 80, "");
+    let (code, shown) = at_terminal(&mut sandbox.command(&["call", "--no-such-option"]), 80, "");
     assert_eq!(code, Some(2), "{shown}");
     assert!(shown.contains("unexpected argument"), "{shown}");
 }
 
 #[test]
 fn a_pipe_gets_complete_lines_without_colours() {
-    let ran = Place::new().run(&LIST).succeeded();
+    let output = Place::new().run(&LIST).succeeded();
     let expected = "tools (1)\n  talk  Says what it has to say in a sentence that is wider than the terminal\n";
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), (expected, ""));
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), (expected, ""));
 }
 
 #[test]
 fn a_failure_is_marked_at_a_terminal() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let (code, shown) =
-        at_terminal(&mut place.command(&["list", "http://127.0.0.1:1/mcp"]), 80, "");
+        at_terminal(&mut sandbox.command(&["list", "http://127.0.0.1:1/mcp"]), 80, "");
     assert_eq!(code, Some(1));
     assert!(shown.contains("\x1b[31merror:\x1b[0m `127.0.0.1:1` refuses connections"), "{shown:?}");
 }
 
 #[test]
 fn a_long_call_shows_that_it_goes_on_and_leaves_nothing_behind() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let call = ["call", "--preset", "everything", "test_slow", "--arg", "milliseconds=2500"];
-    let (code, shown) = at_terminal(&mut place.command(&call), 60, "");
+    let (code, shown) = at_terminal(&mut sandbox.command(&call), 60, "");
     assert_eq!(code, Some(0), "{shown:?}");
     assert!(shown.contains("\r\x1b[2K") && shown.contains(" waiting (1 s)"), "{shown:?}");
     let (_, left) = shown.rsplit_once("\r\x1b[2K").expect("it is erased");
     assert!(!left.contains("waiting"), "{left:?}");
-    let ran = place.run(&call).succeeded();
-    assert_eq!(ran.stderr, "");
+    let output = sandbox.run(&call).succeeded();
+    assert_eq!(output.stderr, "");
 }
 
 #[test]
 fn progress_is_a_bar_that_fits_the_terminal() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let call = ["call", "--preset", "everything", "test_tool_with_progress"];
-    let (code, shown) = at_terminal(&mut place.command(&call), 30, "");
+    let (code, shown) = at_terminal(&mut sandbox.command(&call), 30, "");
     assert_eq!(code, Some(0), "{shown:?}");
     assert!(shown.contains("[#####-----] 50/100"), "{shown:?}");
     for line in shown.split("\r\x1b[2K").filter(|line| line.starts_with('[')) {

@@ -15,26 +15,26 @@ use crate::working_folder::Place;
 fn proxy() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let (heard, heads) = channel();
+    let (sender, heads) = channel();
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            let heard = heard.clone();
-            thread::spawn(move || tunnel(client, &heard));
+            let sender = sender.clone();
+            thread::spawn(move || tunnel(client, &sender));
         }
     });
     (format!("http://ann:secret@{address}"), heads)
 }
 
-fn tunnel(mut client: TcpStream, heard: &std::sync::mpsc::Sender<String>) -> Option<()> {
+fn tunnel(mut client: TcpStream, sender: &std::sync::mpsc::Sender<String>) -> Option<()> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         client.read_exact(&mut byte).ok()?;
         head.push(byte[0]);
     }
     let head = String::from_utf8(head).ok()?;
-    let place = head.split(' ').nth(1)?.to_owned();
-    heard.send(head).ok()?;
-    let server = TcpStream::connect(place).ok()?;
+    let location = head.split(' ').nth(1)?.to_owned();
+    sender.send(head).ok()?;
+    let server = TcpStream::connect(location).ok()?;
     client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").ok()?;
     let (mut from, mut to) = (server.try_clone().ok()?, client.try_clone().ok()?);
     thread::spawn(move || std::io::copy(&mut from, &mut to));
@@ -57,15 +57,15 @@ fn certificates() -> (String, String, String) {
 }
 
 /// A server with TLS, and its URL.
-fn encrypted(place: &Place) -> (ListeningServer, String) {
+fn encrypted(sandbox: &Place) -> (ListeningServer, String) {
     let (authority, certificate, key) = certificates();
-    place.write("ca.pem", &authority);
-    let certificate = place.write("certificate.pem", &certificate);
-    let key = place.write("key.pem", &key);
+    sandbox.write("ca.pem", &authority);
+    let certificate = sandbox.write("certificate.pem", &certificate);
+    let key = sandbox.write("key.pem", &key);
     let text = format!(
         "[server]\npacks = [\"echo\"]\n[http.tls]\ncertificate = {certificate:?}\nkey = {key:?}\n"
     );
-    let file = place.write("server.toml", &text);
+    let file = sandbox.write("server.toml", &text);
     let listening =
         ListeningServer::start(&[&file.display().to_string()]).expect("the server listens");
     let url = format!("https://localhost:{}/mcp", listening.address().port());
@@ -73,8 +73,8 @@ fn encrypted(place: &Place) -> (ListeningServer, String) {
 }
 
 /// Runs a command with these environment variables.
-fn run(place: &Place, words: &[&str], environment: &[(&str, &str)]) -> FinishedCommand {
-    let mut command = place.command(words);
+fn run(sandbox: &Place, words: &[&str], environment: &[(&str, &str)]) -> FinishedCommand {
+    let mut command = sandbox.command(words);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"] {
         command.env_remove(name).env_remove(name.to_lowercase());
     }
@@ -83,33 +83,33 @@ fn run(place: &Place, words: &[&str], environment: &[(&str, &str)]) -> FinishedC
 
 #[test]
 fn a_private_authority_is_trusted_by_flag_by_environment_and_by_configuration() {
-    let place = Place::new();
-    let (_listening, url) = encrypted(&place);
+    let sandbox = Place::new();
+    let (_listening, url) = encrypted(&sandbox);
     let call = ["call", &url, "echo", "--arg", "message=hi"];
-    let unknown = run(&place, &call, &[]);
+    let unknown = run(&sandbox, &call, &[]);
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
     assert!(unknown.stderr.contains("cannot be trusted"), "{}", unknown.stderr);
-    let trusting = run(&place, &[&call[..], &["--cacert", "ca.pem"]].concat(), &[]);
+    let trusting = run(&sandbox, &[&call[..], &["--cacert", "ca.pem"]].concat(), &[]);
     assert_eq!(trusting.succeeded().stdout, "hi\n");
-    let authority = place.path().join("ca.pem").display().to_string();
-    let trusting = run(&place, &call, &[("SSL_CERT_FILE", &authority)]);
+    let authority = sandbox.path().join("ca.pem").display().to_string();
+    let trusting = run(&sandbox, &call, &[("SSL_CERT_FILE", &authority)]);
     assert_eq!(trusting.succeeded().stdout, "hi\n");
     let behind = format!(
         "[server]\n[upstreams.far]\nurl = \"{url}\"\nca_file = \"ca.pem\"\nprefix = \"\"\n"
     );
-    place.write("behind.toml", &behind);
+    sandbox.write("behind.toml", &behind);
     let program =
         creole_acceptance::stage::stdio::binary().expect("the binary").display().to_string();
     let words = ["call", "echo", "--arg", "message=hi", "--", &program, "serve", "behind.toml"];
-    assert_eq!(run(&place, &words, &[]).succeeded().stdout, "hi\n");
+    assert_eq!(run(&sandbox, &words, &[]).succeeded().stdout, "hi\n");
 }
 
 #[test]
 fn a_file_without_a_certificate_is_refused_before_anything_is_sent() {
-    let place = Place::new();
-    place.write("ca.pem", "nothing");
+    let sandbox = Place::new();
+    sandbox.write("ca.pem", "nothing");
     let words = ["list", "https://localhost:1/mcp", "--cacert", "ca.pem"];
-    let refused = run(&place, &words, &[]);
+    let refused = run(&sandbox, &words, &[]);
     assert_eq!(refused.code, Some(2));
     assert!(
         refused.stderr.contains("`ca.pem` contains no valid PEM certificate"),
@@ -117,8 +117,8 @@ fn a_file_without_a_certificate_is_refused_before_anything_is_sent() {
         refused.stderr
     );
     let behind = "[server]\n[upstreams.far]\nurl = \"https://a/mcp\"\nca_file = \"no.pem\"\n";
-    place.write("behind.toml", behind);
-    let refused = run(&place, &["config", "check", "behind.toml"], &[]);
+    sandbox.write("behind.toml", behind);
+    let refused = run(&sandbox, &["config", "check", "behind.toml"], &[]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("no.pem` cannot be read"), "{}", refused.stderr);
     assert!(refused.stderr.contains("behind.toml:4:"), "{}", refused.stderr);
@@ -126,28 +126,32 @@ fn a_file_without_a_certificate_is_refused_before_anything_is_sent() {
 
 #[test]
 fn the_proxy_of_the_environment_is_used_unless_no_proxy_names_the_host() {
-    let place = Place::new();
-    let (_listening, url) = encrypted(&place);
+    let sandbox = Place::new();
+    let (_listening, url) = encrypted(&sandbox);
     let call = ["call", &url, "echo", "--arg", "message=hi", "--cacert", "ca.pem"];
     let (proxy, heads) = proxy();
-    let ran = run(&place, &call, &[("HTTPS_PROXY", &proxy)]);
-    assert_eq!(ran.succeeded().stdout, "hi\n");
+    let output = run(&sandbox, &call, &[("HTTPS_PROXY", &proxy)]);
+    assert_eq!(output.succeeded().stdout, "hi\n");
     let head = heads.recv().expect("a request");
     let host = url.trim_start_matches("https://").trim_end_matches("/mcp");
     assert!(head.starts_with(&format!("CONNECT {host} HTTP/1.1\r\n")), "{head}");
     assert!(head.contains("proxy-authorization: Basic YW5uOnNlY3JldA=="), "{head}");
     let dead = ("https_proxy", "http://ann:secret@127.0.0.1:1");
-    let ran = run(&place, &call, &[dead, ("NO_PROXY", "localhost")]);
-    assert_eq!(ran.succeeded().stdout, "hi\n");
-    let ran = run(&place, &call, &[dead]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("the proxy 127.0.0.1:1 refuses connections"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
+    let output = run(&sandbox, &call, &[dead, ("NO_PROXY", "localhost")]);
+    assert_eq!(output.succeeded().stdout, "hi\n");
+    let output = run(&sandbox, &call, &[dead]);
+    assert_eq!(output.code, Some(1));
+    assert!(
+        output.stderr.contains("the proxy 127.0.0.1:1 refuses connections"),
+        "{}",
+        output.stderr
+    );
+    assert!(!output.stderr.contains("secret"), "{}", output.stderr);
 }
 
 #[test]
 fn programs_get_the_proxies_and_the_authorities_of_the_network() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let script = r#"printf '%s %s %s %s' "$HTTPS_PROXY" "$no_proxy" "$NODE_EXTRA_CA_CERTS" "$SSL_CERT_DIR" > seen; exit 1"#;
     let environment = [
         ("HTTPS_PROXY", "http://p:1"),
@@ -155,6 +159,6 @@ fn programs_get_the_proxies_and_the_authorities_of_the_network() {
         ("NODE_EXTRA_CA_CERTS", "/x.pem"),
         ("SSL_CERT_DIR", "/certs"),
     ];
-    run(&place, &["list", "--", "sh", "-c", script], &environment);
-    assert_eq!(place.read("seen"), "http://p:1 a,b /x.pem /certs");
+    run(&sandbox, &["list", "--", "sh", "-c", script], &environment);
+    assert_eq!(sandbox.read("seen"), "http://p:1 a,b /x.pem /certs");
 }

@@ -15,15 +15,15 @@ fn program() -> String {
 }
 
 #[track_caller]
-fn refused(ran: &FinishedCommand, with: &str) {
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains(with), "{}", ran.stderr);
+fn refused(output: &FinishedCommand, with: &str) {
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{}", output.stderr);
+    assert!(output.stderr.contains(with), "{}", output.stderr);
 }
 
 #[test]
 fn init_writes_a_valid_configuration_from_its_flags() {
-    let place = Place::new();
-    place.write("docs/a.md", "# A");
+    let sandbox = Place::new();
+    sandbox.write("docs/a.md", "# A");
     let words = [
         "init",
         "--name",
@@ -37,51 +37,55 @@ fn init_writes_a_valid_configuration_from_its_flags() {
         "--http",
         "127.0.0.1:0",
     ];
-    let ran = place.run(&words).succeeded();
-    assert_eq!(ran.stdout, "");
-    let text = place.read("creole.toml");
+    let output = sandbox.run(&words).succeeded();
+    assert_eq!(output.stdout, "");
+    let text = sandbox.read("creole.toml");
     assert!(text.starts_with("#:schema ./creole.schema.json\n"), "{text}");
     assert!(text.contains("command = [\"sh\", \"-c\", \"cat >/dev/null\"]"), "{text}");
-    let schema: Value = serde_json::from_str(&place.read("creole.schema.json")).expect("JSON");
+    let schema: Value = serde_json::from_str(&sandbox.read("creole.schema.json")).expect("JSON");
     assert!(schema["properties"]["upstreams"].is_object());
-    place.run(&["config", "check", "creole.toml"]).succeeded();
-    refused(&place.run(&words), "`creole.toml` already exists and is not overwritten");
+    sandbox.run(&["config", "check", "creole.toml"]).succeeded();
+    refused(&sandbox.run(&words), "`creole.toml` already exists and is not overwritten");
 }
 
 #[test]
 fn init_prompts_only_at_a_terminal() {
-    let place = Place::new();
+    let sandbox = Place::new();
     let typed = "9\n1,4\nfiles\ncat\ndocs\n.\n\n";
-    let (code, shown) = at_terminal(&mut place.command(&["init"]), 100, typed);
+    let (code, shown) = at_terminal(&mut sandbox.command(&["init"]), 100, typed);
     assert_eq!(code, Some(0), "{shown}");
     assert!(
         shown.contains("What should it contain?")
             && shown.contains("invalid number `9`; choose from the list"),
         "{shown}"
     );
-    let text = place.read("creole.toml");
+    let text = sandbox.read("creole.toml");
     assert!(text.contains("[upstreams.files]\ncommand = [\"cat\"]\n"), "{text}");
     assert!(
         text.contains("[folders.docs]\npath = \".\"\n") && text.contains("# [http]\n"),
         "{text}"
     );
-    let (code, shown) = at_terminal(&mut place.command(&["init", "b.toml"]), 100, "\x04");
+    let (code, shown) = at_terminal(&mut sandbox.command(&["init", "b.toml"]), 100, "\x04");
     assert_eq!(code, Some(2), "{shown}");
-    assert!(!place.path().join("b.toml").exists());
-    let ran = place.run(&["init", "-"]).succeeded();
-    assert!(ran.stdout.contains("packs = [\"hello\", \"echo\", \"calculate\"]"), "{}", ran.stdout);
+    assert!(!sandbox.path().join("b.toml").exists());
+    let output = sandbox.run(&["init", "-"]).succeeded();
+    assert!(
+        output.stdout.contains("packs = [\"hello\", \"echo\", \"calculate\"]"),
+        "{}",
+        output.stdout
+    );
     let words = ["init", "c.toml", "--upstream", "a__b=cat"];
-    refused(&place.run(&words), "invalid name `a__b`");
+    refused(&sandbox.run(&words), "invalid name `a__b`");
 }
 
 const MINE: &str = "# Mine.\n[server] # here\nname = \"x\"\n\n[http]\nlisten = \"127.0.0.1:0\"\n";
 
 #[test]
 fn add_inserts_a_server_and_keeps_the_rest_of_the_file() {
-    let place = Place::new();
-    place.write("creole.toml", MINE);
+    let sandbox = Place::new();
+    sandbox.write("creole.toml", MINE);
     let program = ["add", "files", "--env", "A=b", "--env", "HOME", "--", "cat", "a b"];
-    place.run(&program).succeeded();
+    sandbox.run(&program).succeeded();
     let far = [
         "add",
         "far",
@@ -89,18 +93,18 @@ fn add_inserts_a_server_and_keeps_the_rest_of_the_file() {
         "--header",
         "Authorization: Bearer ${NO_SUCH_TOKEN}",
     ];
-    place.run(&far).succeeded();
+    sandbox.run(&far).succeeded();
     let expected = format!(
         "{MINE}\n[upstreams.files]\ncommand = [\"cat\", \"a b\"]\nenv = {{ A = \"b\" }}\nenv_pass = [\"HOME\"]\n\
          \n[upstreams.far]\nurl = \"https://example.com/mcp\"\nheaders = {{ Authorization = \"Bearer ${{NO_SUCH_TOKEN}}\" }}\n"
     );
-    assert_eq!(place.read("creole.toml"), expected);
-    refused(&place.run(&program), "already has an upstream `files`");
-    refused(&place.run(&["add", "a__b", "--", "cat"]), "`a__b`");
-    refused(&place.run(&["add", "x", "ftp://a"]), "ftp://a");
-    assert_eq!(place.read("creole.toml"), expected);
-    place.run(&["add", "x", "--config", "new.toml", "--", "cat"]).succeeded();
-    place.run(&["config", "check", "new.toml"]).succeeded();
+    assert_eq!(sandbox.read("creole.toml"), expected);
+    refused(&sandbox.run(&program), "already has an upstream `files`");
+    refused(&sandbox.run(&["add", "a__b", "--", "cat"]), "`a__b`");
+    refused(&sandbox.run(&["add", "x", "ftp://a"]), "ftp://a");
+    assert_eq!(sandbox.read("creole.toml"), expected);
+    sandbox.run(&["add", "x", "--config", "new.toml", "--", "cat"]).succeeded();
+    sandbox.run(&["config", "check", "new.toml"]).succeeded();
 }
 
 const SETTINGS: &str =
@@ -108,31 +112,31 @@ const SETTINGS: &str =
 
 #[test]
 fn install_writes_the_clients_own_file_after_showing_the_change() {
-    let place = Place::new();
-    place.write("creole.toml", MINE);
+    let sandbox = Place::new();
+    sandbox.write("creole.toml", MINE);
     let file = ".config/Code/User/mcp.json";
     let mut words = vec!["install", "vscode", "--config", "creole.toml"];
     if cfg!(target_os = "macos") {
         words.extend(["--file", file]);
     }
-    place.write(file, SETTINGS);
-    let config = std::fs::canonicalize(place.path()).expect("it is there").join("creole.toml");
-    let dry = place.run(&[&words[..], &["--dry-run"]].concat()).succeeded();
+    sandbox.write(file, SETTINGS);
+    let config = std::fs::canonicalize(sandbox.path()).expect("it is there").join("creole.toml");
+    let dry = sandbox.run(&[&words[..], &["--dry-run"]].concat()).succeeded();
     assert!(
         dry.stdout.contains(&format!("+       \"command\": \"{}\",", program())),
         "{}",
         dry.stdout
     );
     assert!(!dry.stdout.contains("other"), "{}", dry.stdout);
-    let asked = place.run(&words);
-    assert_eq!(asked.code, Some(2));
-    assert!(asked.stderr.contains("--yes writes the change"), "{}", asked.stderr);
-    let (code, shown) = at_terminal(&mut place.command(&words), 200, "no\n");
+    let output = sandbox.run(&words);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("--yes writes the change"), "{}", output.stderr);
+    let (code, shown) = at_terminal(&mut sandbox.command(&words), 200, "no\n");
     assert!(code == Some(0) && shown.contains("nothing was written"), "{shown}");
-    assert_eq!(place.read(file), SETTINGS);
-    let (code, shown) = at_terminal(&mut place.command(&words), 200, "yes\n");
+    assert_eq!(sandbox.read(file), SETTINGS);
+    let (code, shown) = at_terminal(&mut sandbox.command(&words), 200, "yes\n");
     assert_eq!(code, Some(0), "{shown}");
-    let text = place.read(file);
+    let text = sandbox.read(file);
     assert!(
         text.contains("// Mine.") && text.contains("{ \"command\": \"x\" }, // keep"),
         "{text}"
@@ -142,20 +146,20 @@ fn install_writes_the_clients_own_file_after_showing_the_change() {
             && text.contains(&format!("\"{}\"]", config.display())),
         "{text}"
     );
-    assert_eq!(place.read(&format!("{file}.backup")), SETTINGS);
-    let again = place.run(&[&words[..], &["--yes"]].concat()).succeeded();
-    assert!(again.stdout.is_empty() && again.stderr.contains("already"), "{}", again.stderr);
-    assert_eq!(place.read(file), text);
+    assert_eq!(sandbox.read(&format!("{file}.backup")), SETTINGS);
+    let second = sandbox.run(&[&words[..], &["--yes"]].concat()).succeeded();
+    assert!(second.stdout.is_empty() && second.stderr.contains("already"), "{}", second.stderr);
+    assert_eq!(sandbox.read(file), text);
 }
 
 #[test]
 fn an_installed_entry_can_be_started_by_a_client() {
-    let place = Place::new();
-    place.write("creole.toml", MINE);
+    let sandbox = Place::new();
+    sandbox.write("creole.toml", MINE);
     let words = ["install", "claude-code", "--project", "--config", "creole.toml", "--yes"];
-    place.run(&words).succeeded();
-    let written: Value = serde_json::from_str(&place.read(".mcp.json")).expect("JSON");
-    let entry = &written["mcpServers"]["creole"];
+    sandbox.run(&words).succeeded();
+    let value: Value = serde_json::from_str(&sandbox.read(".mcp.json")).expect("JSON");
+    let entry = &value["mcpServers"]["creole"];
     let args = entry["args"].as_array().expect("a list").iter().filter_map(Value::as_str);
     let mut command = Command::new(entry["command"].as_str().expect("a program"));
     command.args(args).current_dir("/");
@@ -166,51 +170,51 @@ fn an_installed_entry_can_be_started_by_a_client() {
 
 #[test]
 fn a_client_file_that_is_not_json_is_not_changed() {
-    let place = Place::new();
-    place.write("mcp.json", "{ broken");
+    let sandbox = Place::new();
+    sandbox.write("mcp.json", "{ broken");
     refused(
-        &place.run(&["install", "cursor", "--file", "mcp.json", "--yes"]),
+        &sandbox.run(&["install", "cursor", "--file", "mcp.json", "--yes"]),
         "is not JSON and was not changed",
     );
     refused(
-        &place.run(&["install", "cursor", "--config", "no.toml", "--yes"]),
+        &sandbox.run(&["install", "cursor", "--config", "no.toml", "--yes"]),
         "`no.toml` does not exist",
     );
     refused(
-        &place.run(&["install", "claude-desktop", "--project", "--yes"]),
+        &sandbox.run(&["install", "claude-desktop", "--project", "--yes"]),
         "has no project configuration",
     );
-    assert_eq!(place.read("mcp.json"), "{ broken");
+    assert_eq!(sandbox.read("mcp.json"), "{ broken");
 }
 
 #[test]
 fn completions_know_the_verbs_and_their_options() {
-    let place = Place::new();
+    let sandbox = Place::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = place.run(&["completions", shell]).succeeded().stdout;
+        let script = sandbox.run(&["completions", shell]).succeeded().stdout;
         for word in ["install", "dangerously-without-auth", "cacert"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
     }
-    let script = place.run(&["completions", "bash"]).stdout;
-    let file = place.write("creole.bash", &script);
+    let script = sandbox.run(&["completions", "bash"]).stdout;
+    let file = sandbox.write("creole.bash", &script);
     let line =
         "COMP_WORDS=(creole inst); COMP_CWORD=1; _creole creole inst creole; echo ${COMPREPLY[@]}";
     let typed = format!("source {}; {line}", file.display());
-    let ran = FinishedCommand::run(Command::new("bash").args(["-c", &typed]), "");
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("install\n", ""));
+    let output = FinishedCommand::run(Command::new("bash").args(["-c", &typed]), "");
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("install\n", ""));
 }
 
 #[test]
 fn the_manual_has_a_page_for_each_verb() {
-    let place = Place::new();
-    let page = place.run(&["man"]).succeeded().stdout;
+    let sandbox = Place::new();
+    let page = sandbox.run(&["man"]).succeeded().stdout;
     assert!(page.contains(".TH creole 1") && page.contains("creole\\-serve(1)"), "{page}");
-    place.run(&["man", "pages/man1"]).succeeded();
+    sandbox.run(&["man", "pages/man1"]).succeeded();
     for name in ["creole", "creole-serve", "creole-install", "creole-config-check"] {
-        let page = place.read(&format!("pages/man1/{name}.1"));
+        let page = sandbox.read(&format!("pages/man1/{name}.1"));
         assert!(page.contains(&format!(".TH {name} 1")), "{name}: {page}");
     }
-    assert!(place.read("pages/man1/creole-serve.1").contains("dangerously\\-without\\-auth"));
-    assert!(!place.path().join("pages/man1/creole-guard.1").exists());
+    assert!(sandbox.read("pages/man1/creole-serve.1").contains("dangerously\\-without\\-auth"));
+    assert!(!sandbox.path().join("pages/man1/creole-guard.1").exists());
 }

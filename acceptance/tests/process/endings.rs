@@ -34,12 +34,12 @@ impl Held {
         let process = ChildGuard::start(command.stdin(stdin).stdout(stdout).stderr(Stdio::null()));
         // The `Command` holds its ends of the pipes, and would keep its own reader alive.
         drop(command);
-        let mut held = Self { process, input, output: BufReader::new(output), _data: data };
-        held.input.write_all(handshake().as_bytes()).unwrap();
-        let mut welcome = String::new();
-        held.output.read_line(&mut welcome).unwrap();
-        assert!(welcome.contains("result"), "{welcome}");
-        held
+        let mut child = Self { process, input, output: BufReader::new(output), _data: data };
+        child.input.write_all(handshake().as_bytes()).unwrap();
+        let mut response = String::new();
+        child.output.read_line(&mut response).unwrap();
+        assert!(response.contains("result"), "{response}");
+        child
     }
 
     /// Closes the server's stdout with its input still open: it must exit soon, and must not retry in a loop.
@@ -64,25 +64,25 @@ fn an_idle_server_exits_when_its_reader_disconnects() {
 
 #[test]
 fn a_server_with_a_call_in_flight_exits_when_its_reader_disconnects() {
-    let mut held = Held::start();
+    let mut child = Held::start();
     let slow = call(1, "test_slow", &json!({"milliseconds": 600_000}));
     let ping = request(2, "ping", &json!({}));
-    held.input.write_all(format!("{slow}{ping}").as_bytes()).unwrap();
+    child.input.write_all(format!("{slow}{ping}").as_bytes()).unwrap();
     let mut pong = String::new();
-    held.output.read_line(&mut pong).unwrap();
+    child.output.read_line(&mut pong).unwrap();
     assert_eq!(json_of(&pong)["id"], 2);
-    held.lose_the_reader();
+    child.lose_the_reader();
 }
 
 #[test]
 fn a_server_that_waits_for_its_reader_exits_when_it_disconnects() {
-    let held = Held::start();
+    let child = Held::start();
     // More responses than a pipe holds, and more requests than the server reads ahead.
-    let mut input = held.input.try_clone().unwrap();
+    let mut input = child.input.try_clone().unwrap();
     let listing = request(1, "tools/list", &json!({})).repeat(1000);
     let writer = std::thread::spawn(move || input.write_all(listing.as_bytes()));
     delay(Duration::from_millis(300));
-    held.lose_the_reader();
+    child.lose_the_reader();
     // The server closed the reading end of this pipe at its exit, so the writer cannot hang.
     let _ = writer.join().unwrap();
 }
@@ -108,10 +108,10 @@ fn is_over(number: &str) -> bool {
 fn an_upstream_that_does_not_exit_is_killed_when_the_reader_disconnects() {
     let data = tempfile::tempdir().unwrap();
     let (script, file) = (stubborn(data.path()), data.path().join("number"));
-    let held = Held::start_in(data, &["--", "sh", "-c", &script]);
+    let child = Held::start_in(data, &["--", "sh", "-c", &script]);
     let number = fs::read_to_string(file).unwrap();
     assert!(!is_over(number.trim()));
-    held.lose_the_reader();
+    child.lose_the_reader();
     assert!(is_over(number.trim()), "{number}");
 }
 
@@ -133,8 +133,8 @@ fn a_slow_call_is_answered_after_the_input_ended() {
     let ended = server.finish();
     assert_eq!(ended.code, Some(0));
     assert_eq!(ended.output.len(), 1, "{:?}", ended.output);
-    let answer = json_of(&ended.output[0]);
-    assert_eq!(answer["result"]["content"][0]["text"], "Slept 300 ms");
+    let response = json_of(&ended.output[0]);
+    assert_eq!(response["result"]["content"][0]["text"], "Slept 300 ms");
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn a_call_of_many_minutes_is_aborted_some_seconds_after_the_input_ended() {
     let mut server = Server::start(&[]).greeted();
     let created = server.call("create_task", &json!({"description": "never done"}));
     let task = json_of(created["result"]["content"][0]["text"].as_str().unwrap());
-    let wanted = json!({"id": task["id"], "status": "done", "timeout_seconds": 500});
-    server.write(call(99, "wait_task", &wanted));
+    let expected = json!({"id": task["id"], "status": "done", "timeout_seconds": 500});
+    server.write(call(99, "wait_task", &expected));
     let closed = Instant::now();
     let ended = server.finish();
     assert_eq!(ended.code, Some(0), "{}", ended.log);
@@ -155,14 +155,14 @@ fn a_call_of_many_minutes_is_aborted_some_seconds_after_the_input_ended() {
 
 #[test]
 fn a_client_that_neither_reads_nor_sends_any_more_is_disconnected_some_seconds_later() {
-    let mut held = Held::start();
+    let mut child = Held::start();
     let listing = request(1, "tools/list", &json!({})).repeat(100);
-    held.input.write_all(listing.as_bytes()).unwrap();
+    child.input.write_all(listing.as_bytes()).unwrap();
     let closed = Instant::now();
-    drop(held.input);
-    assert!(held.process.wait().is_some(), "a signal ended it");
+    drop(child.input);
+    assert!(child.process.wait().is_some(), "a signal ended it");
     assert!(closed.elapsed() < Duration::from_secs(40), "{:?}", closed.elapsed());
-    drop(held.output);
+    drop(child.output);
 }
 
 #[test]

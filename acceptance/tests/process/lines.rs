@@ -66,9 +66,9 @@ fn a_hundred_thousand_lines_of_garbage_get_an_error_each_and_leak_nothing() {
         server.write(&lines);
     }
     for number in 0..LINES {
-        let answer = server.answer();
+        let response = server.answer();
         // The deeply nested lines are valid JSON as far as they are read, and are rejected for their depth.
-        assert!(matches!(error_code(&answer), -32700 | -32600), "line {number}: {answer}");
+        assert!(matches!(error_code(&response), -32700 | -32600), "line {number}: {response}");
     }
     server.ping();
     let after = server.weight();

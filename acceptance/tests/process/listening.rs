@@ -22,12 +22,12 @@ impl Listening {
     fn start(command: &mut Command) -> Self {
         let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = ChildGuard::start(silent);
-        let mut said = BufReader::new(process.child().stderr.take().unwrap());
+        let mut stderr = BufReader::new(process.child().stderr.take().unwrap());
         let mut line = String::new();
-        said.read_line(&mut line).unwrap();
+        stderr.read_line(&mut line).unwrap();
         let address = line.split("://").nth(1).and_then(|rest| rest.split('/').next());
         let address = address.unwrap_or_else(|| panic!("no address: {line}")).parse().unwrap();
-        Self { process, said, line, address }
+        Self { process, said: stderr, line, address }
     }
 
     fn connect(&self) -> TcpStream {
@@ -42,9 +42,9 @@ impl Listening {
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer.lines().next().unwrap_or_default().to_owned()
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response.lines().next().unwrap_or_default().to_owned()
     }
 
     fn signal(&mut self, name: &str) {
@@ -113,19 +113,19 @@ fn an_address_that_others_can_reach_needs_to_know_who_calls() {
     let data = tempfile::tempdir().unwrap();
     let output =
         serve(data.path(), &["--http", "0.0.0.0:0"]).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("[auth]") && said.contains("--dangerously-without-auth"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("[auth]") && text.contains("--dangerously-without-auth"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
 
     let words = ["--http", "0.0.0.0:0", "--dangerously-without-auth"];
     let mut command = serve(data.path(), &words);
     let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut process = ChildGuard::start(silent);
-    let mut said = BufReader::new(process.child().stderr.take().unwrap());
+    let mut stderr = BufReader::new(process.child().stderr.take().unwrap());
     let (mut warning, mut line) = (String::new(), String::new());
-    said.read_line(&mut warning).unwrap();
-    said.read_line(&mut line).unwrap();
+    stderr.read_line(&mut warning).unwrap();
+    stderr.read_line(&mut line).unwrap();
     assert!(warning.starts_with("warning: 0.0.0.0:0 can be reached"), "{warning}");
     assert!(line.contains("listens on http://0.0.0.0:"), "{line}");
 }
@@ -136,9 +136,9 @@ fn a_port_in_use_and_an_invalid_certificate_are_named() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let output = serve(data.path(), &["--http", &address]).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.starts_with(&format!("error: cannot listen on {address}: ")), "{said}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.starts_with(&format!("error: cannot listen on {address}: ")), "{text}");
 
     write(
         data.path(),
@@ -147,10 +147,10 @@ fn a_port_in_use_and_an_invalid_certificate_are_named() {
     let file = data.path().join("creole.toml");
     let output =
         serve(data.path(), &[file.to_str().unwrap()]).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
     let beside = data.path().join("c");
-    assert!(said.starts_with(&format!("error: {}: ", beside.display())), "{said}");
+    assert!(text.starts_with(&format!("error: {}: ", beside.display())), "{text}");
 }
 
 #[test]

@@ -28,6 +28,6 @@ fn json_of(line: &str) -> Value {
 
 /// The code of a response's error.
 #[track_caller]
-fn error_code(answer: &Value) -> i64 {
-    answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {answer}"))
+fn error_code(response: &Value) -> i64 {
+    response["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {response}"))
 }

@@ -102,7 +102,7 @@ fn read_slowly(
     mut output: BufReader<ChildStdout>,
     count: u64,
 ) -> (HashSet<u64>, BufReader<ChildStdout>) {
-    let (heard, ids) = channel();
+    let (sender, ids) = channel();
     let reader = thread::spawn(move || {
         for number in 0..count {
             let mut line = String::new();
@@ -110,7 +110,7 @@ fn read_slowly(
                 break;
             }
             // If the test no longer waits, it has reported the reason.
-            let _ = heard.send(json_of(&line)["id"].as_u64());
+            let _ = sender.send(json_of(&line)["id"].as_u64());
             if number % 100 == 0 {
                 delay(Duration::from_millis(1));
             }
@@ -144,11 +144,11 @@ fn a_tool_that_panics_breaks_its_own_call_and_nothing_else() {
     let slow = call(500, "test_slow", &json!({"milliseconds": 300}));
     server.write(slow);
     for _ in 0..20 {
-        let answer = server.call("test_panic", &json!({}));
-        assert_eq!(error_code(&answer), -32603, "{answer}");
+        let response = server.call("test_panic", &json!({}));
+        assert_eq!(error_code(&response), -32603, "{response}");
         assert!(
-            !answer.to_string().contains("behaviour.rs"),
-            "the error reveals no source location: {answer}"
+            !response.to_string().contains("behaviour.rs"),
+            "the error reveals no source location: {response}"
         );
         server.ping();
     }
@@ -166,14 +166,14 @@ fn five_thousand_calls_leak_no_descriptor_no_thread_and_no_memory() {
     let id = json!({"id": task["id"]});
     let mut round = |calls: usize| {
         for number in 0..calls {
-            let answer = match number % 5 {
+            let response = match number % 5 {
                 0 => server.call("echo", &json!({"message": "again"})),
                 1 => server.call("get_task", &id),
                 2 => server.call("calculate", &json!({"expression": "1+1"})),
                 3 => server.call("no_such_tool", &json!({})),
                 _ => server.request("resources/read", &json!({"uri": "creole://guide"})),
             };
-            assert_eq!(answer.get("error").is_some(), number % 5 == 3, "{answer}");
+            assert_eq!(response.get("error").is_some(), number % 5 == 3, "{response}");
         }
         server.weight()
     };

@@ -25,13 +25,13 @@ fn start(folder: &Path) -> Server {
 #[track_caller]
 fn tools(server: &mut Server) -> Vec<String> {
     server.write(request(800, "tools/list", &json!({})));
-    let answer = loop {
-        let answer = server.answer();
-        if answer["id"] == 800 {
-            break answer;
+    let response = loop {
+        let response = server.answer();
+        if response["id"] == 800 {
+            break response;
         }
     };
-    let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    let tools = response["result"]["tools"].as_array().unwrap_or_else(|| panic!("{response}"));
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -139,8 +139,8 @@ fn later_http_requests_see_the_reloaded_configuration() {
     let call = Request::post(call(1, "hello", &json!({"name": "Ann"})))
         .with("Mcp-Session-Id", &session)
         .with("MCP-Protocol-Version", "2025-06-18");
-    let answer = call.send(server.address()).unwrap().message();
-    assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ann!", "{answer}");
+    let response = call.send(server.address()).unwrap().message();
+    assert_eq!(response["result"]["content"][0]["text"], "Hello, Ann!", "{response}");
     server.until_said("request completed");
 
     write(folder.path(), &of("last", "warn").replace("level", "format").replace("warn", "json"));

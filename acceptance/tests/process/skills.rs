@@ -21,16 +21,16 @@ fn an_invalid_skill_is_reported_with_file_and_line_and_the_others_are_served() {
     let front = "---\nname: mail\ndescription: Writes mail\n---\nBe brief.\n";
     write(folder.path(), "mine/mail/SKILL.md", front);
     write(folder.path(), "mine/mail/data/words.txt", "kind");
-    let (code, said, _) = check(folder.path());
+    let (code, text, _) = check(folder.path());
     assert_eq!(code, Some(0));
-    assert!(said.ends_with("\n  skills   mail\n"), "{said}");
+    assert!(text.ends_with("\n  skills   mail\n"), "{text}");
 
     write(folder.path(), "mine/post/SKILL.md", "---\nname: post\ndescription: yes\n---\n");
-    let wrong = "mine/post/SKILL.md:3: `yes` is a boolean for some YAML readers and a string for others; put the value in \
+    let invalid = "mine/post/SKILL.md:3: `yes` is a boolean for some YAML readers and a string for others; put the value in \
                  quotes";
-    let (code, said, error) = check(folder.path());
-    assert_eq!((code, said.as_str()), (Some(2), ""));
-    assert!(error.contains(wrong), "{error}");
+    let (code, text, error) = check(folder.path());
+    assert_eq!((code, text.as_str()), (Some(2), ""));
+    assert!(error.contains(invalid), "{error}");
 
     let config = folder.path().join("creole.toml");
     let mut server = Server::start(&[config.to_str().unwrap()]);
@@ -45,15 +45,15 @@ fn an_invalid_skill_is_reported_with_file_and_line_and_the_others_are_served() {
     let read = server.request("resources/read", &read);
     assert_eq!(read["result"]["contents"][0]["text"], "kind");
     let ended = server.finish();
-    assert!(ended.log.contains("skill excluded") && ended.log.contains(wrong), "{}", ended.log);
+    assert!(ended.log.contains("skill excluded") && ended.log.contains(invalid), "{}", ended.log);
 }
 
 #[test]
 fn a_missing_folder_is_refused_with_its_position_in_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "creole.toml", CONFIG);
-    let (code, said, error) = check(folder.path());
-    assert_eq!((code, said.as_str()), (Some(2), ""));
+    let (code, text, error) = check(folder.path());
+    assert_eq!((code, text.as_str()), (Some(2), ""));
     assert!(
         error.contains("error: the folder `mine` does not exist")
             && error.contains("creole.toml:5:10"),

@@ -58,20 +58,20 @@ fn a_socket_for_each_stream_does_as_well_as_a_pipe() {
     drop((command, stdin, stdout, stderr));
     converse(&to, &from);
     assert_eq!(process.wait(), Some(0));
-    let mut said = String::new();
-    log.read_to_string(&mut said).unwrap();
-    assert_eq!(said, "");
+    let mut text = String::new();
+    log.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "");
 }
 
 #[test]
 fn one_socket_serves_for_both_directions() {
     // inetd and systemd start a server in this way.
     let data = tempfile::tempdir().unwrap();
-    let (theirs, ours) = UnixStream::pair().unwrap();
+    let (remote, local) = UnixStream::pair().unwrap();
     let mut command = serve(data.path(), &[]);
-    let mut process = ChildGuard::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
-    drop((command, theirs));
-    converse(&ours, &ours);
+    let mut process = ChildGuard::start(command.stdin(fd(&remote)).stdout(fd(&remote)));
+    drop((command, remote));
+    converse(&local, &local);
     assert_eq!(process.wait(), Some(0));
 }
 
@@ -79,31 +79,31 @@ fn one_socket_serves_for_both_directions() {
 fn a_non_blocking_stdin_is_read() {
     // The mode is shared by all holders of the stream, and any of them may change it.
     let data = tempfile::tempdir().unwrap();
-    let (theirs, ours) = UnixStream::pair().unwrap();
-    theirs.set_nonblocking(true).unwrap();
+    let (remote, local) = UnixStream::pair().unwrap();
+    remote.set_nonblocking(true).unwrap();
     let mut command = serve(data.path(), &[]);
-    let mut process = ChildGuard::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
-    drop((command, theirs));
+    let mut process = ChildGuard::start(command.stdin(fd(&remote)).stdout(fd(&remote)));
+    drop((command, remote));
     delay(Duration::from_millis(300));
     let before = process.weight().processor;
     delay(Duration::from_millis(300));
     let spent = process.weight().processor - before;
     assert!(spent < Duration::from_millis(100), "{spent:?} of processor time while it waits");
-    converse(&ours, &ours);
+    converse(&local, &local);
     assert_eq!(process.wait(), Some(0));
 }
 
 #[test]
 fn a_socket_whose_peer_disconnects_ends_the_server() {
     let data = tempfile::tempdir().unwrap();
-    let (theirs, ours) = UnixStream::pair().unwrap();
+    let (remote, local) = UnixStream::pair().unwrap();
     let mut command = serve(data.path(), &[]);
-    let mut process = ChildGuard::start(command.stdin(fd(&theirs)).stdout(fd(&theirs)));
-    drop((command, theirs));
-    (&ours).write_all(PING.as_bytes()).unwrap();
+    let mut process = ChildGuard::start(command.stdin(fd(&remote)).stdout(fd(&remote)));
+    drop((command, remote));
+    (&local).write_all(PING.as_bytes()).unwrap();
     let mut pong = [0; PONG.len()];
-    (&ours).read_exact(&mut pong).unwrap();
-    drop(ours);
+    (&local).read_exact(&mut pong).unwrap();
+    drop(local);
     assert!(process.wait().is_some());
 }
 
@@ -150,16 +150,16 @@ fn run(script: &str) -> (Option<i32>, String, String) {
 
 #[test]
 fn a_closed_stdout_ends_the_server_without_a_panic() {
-    let (code, printed, said) = run(&format!("printf '{PING}' | creole serve >&-"));
+    let (code, printed, text) = run(&format!("printf '{PING}' | creole serve >&-"));
     assert!(matches!(code, Some(0 | 1)), "{code:?}");
     assert_eq!(printed, "");
-    assert!(!said.contains("panic"), "{said}");
+    assert!(!text.contains("panic"), "{text}");
 }
 
 #[test]
 fn a_closed_stdin_is_an_input_that_ended() {
-    let (code, printed, said) = run("creole serve <&-");
-    assert_eq!((code, printed.as_str(), said.as_str()), (Some(0), "", ""));
+    let (code, printed, text) = run("creole serve <&-");
+    assert_eq!((code, printed.as_str(), text.as_str()), (Some(0), "", ""));
 }
 
 #[test]

@@ -11,13 +11,13 @@ use crate::json_of;
 
 /// The task in a tool's result.
 #[track_caller]
-fn task_of(answer: &Value) -> Value {
-    let text = answer["result"]["content"][0]["text"].as_str();
-    json_of(text.unwrap_or_else(|| panic!("no task: {answer}")))
+fn task_of(response: &Value) -> Value {
+    let text = response["result"]["content"][0]["text"].as_str();
+    json_of(text.unwrap_or_else(|| panic!("no task: {response}")))
 }
 
-fn id_of(answer: &Value) -> String {
-    task_of(answer)["id"].as_str().unwrap().to_owned()
+fn id_of(response: &Value) -> String {
+    task_of(response)["id"].as_str().unwrap().to_owned()
 }
 
 /// The ids of all tasks in a data directory, as a new process lists them.
@@ -88,16 +88,16 @@ fn a_wait_in_one_process_sees_changes_of_another_process() {
     let mut waiting = Server::start_in(data.path(), &[]).greeted();
     let mut working = Server::start_in(data.path(), &["--preset", "default"]).greeted();
     let id = id_of(&waiting.call("create_task", &json!({"description": "shared"})));
-    let wanted = json!({"id": id, "status": "done", "timeout_seconds": 60});
-    waiting.write(call(77, "wait_task", &wanted));
+    let expected = json!({"id": id, "status": "done", "timeout_seconds": 60});
+    waiting.write(call(77, "wait_task", &expected));
     waiting.ping();
     for status in ["in_progress", "done"] {
         let updated = working.call("update_task", &json!({"id": id, "status": status}));
         assert_eq!(task_of(&updated)["status"], status);
     }
-    let answer = waiting.answer();
-    assert_eq!(answer["id"], 77, "{answer}");
-    assert_eq!(task_of(&answer), json!({"id": id, "description": "shared", "status": "done"}));
+    let response = waiting.answer();
+    assert_eq!(response["id"], 77, "{response}");
+    assert_eq!(task_of(&response), json!({"id": id, "description": "shared", "status": "done"}));
 }
 
 #[test]

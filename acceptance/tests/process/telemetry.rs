@@ -130,8 +130,8 @@ fn logged_over_http(log: &str) -> String {
     let alone = StatelessClient::new(server.address()).call("hello", arguments.clone());
     let session = HandshakeClient::open(server.address(), "2025-11-25", json!({}), None);
     let within = session.call("hello", arguments);
-    for answer in [alone, within] {
-        assert_eq!(answer["result"]["content"][0]["text"], format!("Hello, {SECRET}!"));
+    for response in [alone, within] {
+        assert_eq!(response["result"]["content"][0]["text"], format!("Hello, {SECRET}!"));
     }
     server.stop().unwrap();
     server.log()
@@ -172,8 +172,9 @@ fn control_characters_of_a_client_cannot_forge_or_colour_the_log() {
         server.write(&messages);
         let ended = server.finish();
         assert!(ended.log.contains("[2J"), "the method is logged: {}", ended.log);
-        let bad = ended.log.chars().find(|letter| {
-            (letter.is_control() && *letter != '\n') || matches!(letter, '\u{2028}' | '\u{2029}')
+        let bad = ended.log.chars().find(|character| {
+            (character.is_control() && *character != '\n')
+                || matches!(character, '\u{2028}' | '\u{2029}')
         });
         assert_eq!(bad, None, "{format}: {}", ended.log.escape_debug());
         assert!(!ended.log.lines().any(|line| line.starts_with("{\"level\"")), "{}", ended.log);

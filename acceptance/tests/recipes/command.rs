@@ -63,13 +63,13 @@ fn lists_are_spread_and_missing_values_omitted() {
     assert_eq!(server.call("probe", json!({})), Ok("[--]".into()));
     let all = json!({ "n": 2.0, "all": true, "list": ["a b", "-c"] });
     assert_eq!(server.call("probe", all), Ok("[-n][2][--all][--][a b][-c]".into()));
-    for wrong in [
+    for invalid in [
         json!({ "n": 0 }),
         json!({ "n": "1" }),
         json!({ "m": 1 }),
         json!({ "list": ["", "", "", ""] }),
     ] {
-        assert!(server.call("probe", wrong.clone()).is_err(), "{wrong}");
+        assert!(server.call("probe", invalid.clone()).is_err(), "{invalid}");
     }
 }
 
@@ -139,8 +139,8 @@ fn results_are_data_or_images_if_configured() {
         "echo \"{{\\\"n\\\": 1}}\"",
         "result = 'json'\noutput_schema = { required = ['n'] }",
     );
-    let answer = server.server.call("t", &json!({}));
-    assert_eq!(answer["result"]["structuredContent"], json!({ "n": 1 }));
+    let response = server.server.call("t", &json!({}));
+    assert_eq!(response["result"]["structuredContent"], json!({ "n": 1 }));
     let mut server =
         script("echo \"{{}}\"", "result = 'json'\noutput_schema = { required = ['n'] }");
     assert!(server.call("t", json!({})).unwrap_err().contains("does not match"));
@@ -154,8 +154,8 @@ fn results_are_data_or_images_if_configured() {
 #[test]
 fn too_much_output_or_time_ends_the_program() {
     let mut server = script("yes", "output_limit_bytes = 1000");
-    let said = server.call("t", json!({})).unwrap_err();
-    assert!(said.contains("more than 1000 bytes") && said.len() < 2000, "{said}");
+    let text = server.call("t", json!({})).unwrap_err();
+    assert!(text.contains("more than 1000 bytes") && text.len() < 2000, "{text}");
     let mut server = script("sleep 1000", "timeout_seconds = 1");
     assert_eq!(
         server.call("t", json!({})),
@@ -171,15 +171,15 @@ fn lines_on_stderr_are_progress_if_configured() {
         .unwrap();
     let params = json!({ "name": "t", "arguments": {}, "_meta": { "progressToken": "p" } });
     server.server.write(creole_acceptance::process_under_test::request(7, "tools/call", &params));
-    let told: Value = server.server.answer();
-    assert_eq!(told["method"], "notifications/progress", "{told}");
+    let message: Value = server.server.answer();
+    assert_eq!(message["method"], "notifications/progress", "{message}");
     assert_eq!(
-        (&told["params"]["message"], &told["params"]["progress"]),
+        (&message["params"]["message"], &message["params"]["progress"]),
         (&json!("one"), &json!(1))
     );
     std::fs::write(&fifo, "go\n").unwrap();
-    let answer = server.server.answer();
-    assert_eq!(answer["result"]["content"][0]["text"], "done\n", "{answer}");
+    let response = server.server.answer();
+    assert_eq!(response["result"]["content"][0]["text"], "done\n", "{response}");
 }
 
 #[test]

@@ -44,8 +44,8 @@ fn a_timed_out_call_ends_its_process_tree() {
     let mut server = tree("timeout_seconds = 8");
     server.server.write(call(5, "tree", &json!({})));
     let tree = grown(server.path());
-    let answer = server.server.answer();
-    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let response = server.server.answer();
+    assert_eq!(response["result"]["isError"], true, "{response}");
     assert_ends(&tree);
 }
 
@@ -79,8 +79,8 @@ fn a_killed_server_leaves_no_process() {
     let tree = grown(server.path());
     // Progress shows that the server has registered the program. A server that is killed between the start of a program
     // and its registration cannot inform the reaper.
-    let told = server.server.answer();
-    assert_eq!(told["method"], "notifications/progress", "{told}");
+    let message = server.server.answer();
+    assert_eq!(message["method"], "notifications/progress", "{message}");
     let Configured { server, folder: _folder } = server;
     drop(server.kill());
     assert_ends(&tree);

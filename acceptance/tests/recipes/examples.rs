@@ -36,7 +36,7 @@ fn programs_as_tools() {
 
 #[test]
 fn a_rest_service_as_tools() {
-    let service = Service::start(|_, asked| match asked.line.starts_with("POST") {
+    let service = Service::start(|_, request| match request.line.starts_with("POST") {
         true => good(r#"{"html_url":"https://github.com/a/b/issues/1"}"#),
         false => good(
             r#"{"full_name":"a/b","description":"It","stargazers_count":3,"open_issues_count":1}"#,
@@ -47,18 +47,18 @@ fn a_rest_service_as_tools() {
         variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let (mut server, _folder) = start("rest.toml", &variables);
     let mut call = |tool: &str, arguments| told(&server.call(tool, &arguments));
-    let said = call("repository", json!({ "owner": "a", "name": "b" })).unwrap();
-    assert_eq!(said, "a/b: It\n3 stars, 1 open issues");
+    let text = call("repository", json!({ "owner": "a", "name": "b" })).unwrap();
+    assert_eq!(text, "a/b: It\n3 stars, 1 open issues");
     let opened = call(
         "open_issue",
         json!({ "owner": "a", "name": "b", "title": "It \"fails\"", "labels": ["bug"] }),
     );
     assert_eq!(opened, Ok("https://github.com/a/b/issues/1".into()));
-    let asked = service.asked();
-    assert_eq!(asked[0].line, "GET /repos/a/b HTTP/1.1");
-    assert_eq!(asked[1].line, "POST /repos/a/b/issues HTTP/1.1");
-    assert_eq!(asked[1].header("authorization"), Some("Bearer token-of-ann"));
-    let body: serde_json::Value = serde_json::from_str(&asked[1].body).unwrap();
+    let requests = service.asked();
+    assert_eq!(requests[0].line, "GET /repos/a/b HTTP/1.1");
+    assert_eq!(requests[1].line, "POST /repos/a/b/issues HTTP/1.1");
+    assert_eq!(requests[1].header("authorization"), Some("Bearer token-of-ann"));
+    let body: serde_json::Value = serde_json::from_str(&requests[1].body).unwrap();
     assert_eq!(body, json!({ "title": "It \"fails\"", "labels": ["bug"] }));
     assert!(call("repository", json!({ "owner": "a", "name": ".." })).is_err());
 }

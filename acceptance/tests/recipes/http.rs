@@ -53,13 +53,13 @@ fn values_stay_in_their_parameters_headers_and_bodies() {
     let mut server = tool(&http, arguments);
     let hostile = "\",\"admin\":true,\"&x=1";
     server.call("t", json!({ "a": hostile, "list": ["1", "2&3"] })).unwrap();
-    let asked = service.asked().pop().unwrap();
+    let request = service.asked().pop().unwrap();
     let encoded = "%22%2C%22admin%22%3Atrue%2C%22%26x%3D1";
-    assert_eq!(asked.line, format!("POST /?q={encoded}&list=1&list=2%263 HTTP/1.1"));
-    assert_eq!(asked.header("x-who"), Some(format!("who {hostile}").as_str()));
-    assert_eq!(asked.header("content-type"), Some("application/json"));
-    assert!(asked.header("user-agent").unwrap().starts_with("creole/"));
-    let body: Value = serde_json::from_str(&asked.body).unwrap();
+    assert_eq!(request.line, format!("POST /?q={encoded}&list=1&list=2%263 HTTP/1.1"));
+    assert_eq!(request.header("x-who"), Some(format!("who {hostile}").as_str()));
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert!(request.header("user-agent").unwrap().starts_with("creole/"));
+    let body: Value = serde_json::from_str(&request.body).unwrap();
     assert_eq!(body, json!({ "text": format!("Dear {hostile}"), "a": hostile, "n": 7 }));
     for value in ["a\r\nX-Admin: 1", "a\nb", "a\u{0}", "ü"] {
         let refused = server.call("t", json!({ "a": value })).unwrap_err();
@@ -73,12 +73,12 @@ fn a_refusal_is_a_failure_with_its_status_and_a_part_of_its_text() {
     let service =
         Service::start(|_, _| answer("404 Not Found", "", &"no such thing ".repeat(10_000)));
     let mut server = tool(&format!("url = '{}/'", service.url()), "");
-    let said = server.call("t", json!({})).unwrap_err();
+    let text = server.call("t", json!({})).unwrap_err();
     assert!(
-        said.starts_with("the service responded with status 404 Not Found:\nno such thing"),
-        "{said}"
+        text.starts_with("the service responded with status 404 Not Found:\nno such thing"),
+        "{text}"
     );
-    assert!(said.len() < 5000);
+    assert!(text.len() < 5000);
     assert_eq!(service.asked().len(), 1, "the request is not repeated");
 }
 
@@ -106,7 +106,7 @@ fn only_idempotent_requests_are_retried() {
 #[test]
 fn answers_are_shaped() {
     let body = r#"{"items":[{"name":"x","n":1},{"name":"y","n":2}]}"#;
-    let service = Service::start(move |_, asked| match asked.line.contains("/image") {
+    let service = Service::start(move |_, request| match request.line.contains("/image") {
         true => answer("200 OK", "Content-Type: image/png\r\n", "abc"),
         false => good(body),
     });

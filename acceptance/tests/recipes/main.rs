@@ -71,6 +71,6 @@ fn children(of: u32) -> Vec<String> {
 /// The reapers among them.
 fn reapers(of: u32) -> Vec<String> {
     let words = |child: &String| fs::read_to_string(format!("/proc/{child}/cmdline"));
-    let is_reaper = |child: &String| words(child).is_ok_and(|it| it.ends_with("\0reap\0"));
+    let is_reaper = |child: &String| words(child).is_ok_and(|text| text.ends_with("\0reap\0"));
     children(of).into_iter().filter(is_reaper).collect()
 }

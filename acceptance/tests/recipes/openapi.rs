@@ -49,7 +49,7 @@ fn start(document: &str, table: &str) -> Configured {
 
 #[test]
 fn a_service_is_called_as_its_document_defines() {
-    let service = Service::start(|_, asked| match asked.line.starts_with("POST") {
+    let service = Service::start(|_, request| match request.line.starts_with("POST") {
         true => good(r#"{"id":"7"}"#),
         false => good(r#"["one","two"]"#),
     });
@@ -63,12 +63,12 @@ fn a_service_is_called_as_its_document_defines() {
     assert_eq!(told(&listed), Ok(r#"["one","two"]"#.into()));
     let made = server.server.call("make_thing", &json!({ "name": null, "n": 2 }));
     assert_eq!(made["result"]["structuredContent"], json!({ "id": "7" }), "{made}");
-    let asked = service.asked();
+    let requests = service.asked();
     let line = "GET /v1/things/a%20b?tags=x&tags=y%26z&api_key=hunter%202000 HTTP/1.1";
-    assert_eq!(asked[0].line, line);
-    assert_eq!(asked[0].header("x-version"), Some("3"));
-    assert_eq!(asked[1].line, "POST /v1/things?api_key=hunter%202000 HTTP/1.1");
-    let body: Value = serde_json::from_str(&asked[1].body).unwrap();
+    assert_eq!(requests[0].line, line);
+    assert_eq!(requests[0].header("x-version"), Some("3"));
+    assert_eq!(requests[1].line, "POST /v1/things?api_key=hunter%202000 HTTP/1.1");
+    let body: Value = serde_json::from_str(&requests[1].body).unwrap();
     assert_eq!(body, json!({ "name": null, "n": 2 }));
 }
 
@@ -101,9 +101,9 @@ fn an_error_is_reported_without_secrets() {
     let table =
         format!("base_url = '{}'\nsecurity.key = {{ value = 'hunter 2000' }}", service.url());
     let mut server = start(DOCUMENT, &table);
-    let said = server.call("get_thing", json!({ "id": "x" })).unwrap_err();
+    let text = server.call("get_thing", json!({ "id": "x" })).unwrap_err();
     assert_eq!(
-        said,
+        text,
         "the service responded with status 403 Forbidden:\nNo: [secret] is not welcome"
     );
 }
@@ -153,7 +153,7 @@ fn a_thousand_operations_are_listed_in_pages_and_weigh_little() {
         } })
     };
     let paths: Value =
-        (0..1000).map(|it| (format!("/things/{it:04}/{{id}}"), operation(it))).collect();
+        (0..1000).map(|value| (format!("/things/{value:04}/{{id}}"), operation(value))).collect();
     let thing = json!({ "type": "object", "required": ["name"], "properties": {
         "name": { "type": "string", "pattern": "^[a-z]+$" }, "size": { "$ref": "#/components/schemas/Size" },
         "parts": { "type": "array", "items": { "$ref": "#/components/schemas/Part" } },
@@ -188,7 +188,7 @@ fn a_thousand_operations_are_listed_in_pages_and_weigh_little() {
 
 #[test]
 fn the_example_is_what_another_client_calls() {
-    let service = Service::start(|_, asked| match asked.line.starts_with("POST") {
+    let service = Service::start(|_, request| match request.line.starts_with("POST") {
         true => good(r#"{"id":"l1"}"#),
         false => good(r#"{"books":[]}"#),
     });
@@ -202,11 +202,11 @@ fn the_example_is_what_another_client_calls() {
     let find = json!({ "q": "the & of", "shelf": ["a", "b"], "published": { "from": 1900 } });
     assert_eq!(call("library_list_books", find), r#"{"books":[]}"#);
     assert_eq!(call("library_borrow_book", json!({ "isbn": "1", "note": null })), r#"{"id":"l1"}"#);
-    let asked = service.asked();
+    let requests = service.asked();
     let line = "GET /books?q=the%20%26%20of&shelf=a,b&published%5Bfrom%5D=1900 HTTP/1.1";
-    assert_eq!(asked[0].line, line);
-    assert_eq!(asked[0].header("x-library-card"), Some("card-7"));
-    assert_eq!(asked[1].body, r#"{"isbn":"1","note":null}"#);
+    assert_eq!(requests[0].line, line);
+    assert_eq!(requests[0].header("x-library-card"), Some("card-7"));
+    assert_eq!(requests[1].body, r#"{"isbn":"1","note":null}"#);
 
     if let Err(missing) = peers::installed(Peer::Inspector) {
         assert!(
@@ -234,7 +234,7 @@ fn the_example_is_what_another_client_calls() {
 
 #[test]
 fn a_document_may_be_fetched() {
-    let service = Service::start(|_, asked| match asked.line.starts_with("GET /api.yaml") {
+    let service = Service::start(|_, request| match request.line.starts_with("GET /api.yaml") {
         true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
         false => good("{}"),
     });
@@ -247,19 +247,19 @@ fn a_document_may_be_fetched() {
     fs::write(folder.path().join("creole.toml"), text).unwrap();
     let mut server = Server::start_command(serve(folder.path(), &["creole.toml"])).greeted();
     assert_eq!(told(&server.call("get_thing", &json!({ "id": "1" }))), Ok("{}".into()));
-    let asked = service.asked();
-    assert_eq!(asked[0].line, "GET /api.yaml?v=1 HTTP/1.1", "without the key");
-    assert_eq!(asked[1].line, "GET /things/1?api_key=hunter2000 HTTP/1.1");
-    let wrong = "[server]\n[openapi.api]\nbase_url = 'https://x.org'\nurl = ";
-    fs::write(folder.path().join("creole.toml"), format!("{wrong}'ftp://x.org'\n")).unwrap();
-    let (code, _, said) = check(folder.path());
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("invalid URL") && said.contains("creole.toml:4:7"), "{said}");
+    let requests = service.asked();
+    assert_eq!(requests[0].line, "GET /api.yaml?v=1 HTTP/1.1", "without the key");
+    assert_eq!(requests[1].line, "GET /things/1?api_key=hunter2000 HTTP/1.1");
+    let invalid = "[server]\n[openapi.api]\nbase_url = 'https://x.org'\nurl = ";
+    fs::write(folder.path().join("creole.toml"), format!("{invalid}'ftp://x.org'\n")).unwrap();
+    let (code, _, output) = check(folder.path());
+    assert_eq!(code, Some(2), "{output}");
+    assert!(output.contains("invalid URL") && output.contains("creole.toml:4:7"), "{output}");
 }
 
 #[test]
 fn a_token_is_fetched_once_and_anew_when_it_is_refused() {
-    let service = Service::start(|number, asked| match asked.line.starts_with("POST /token") {
+    let service = Service::start(|number, request| match request.line.starts_with("POST /token") {
         true => good(&format!(r#"{{"access_token":"token-{number}","expires_in":3600}}"#)),
         false if number == 2 => answer("401 Unauthorized", "", "token-0 is too old"),
         false => good("{}"),
@@ -278,8 +278,8 @@ fn a_token_is_fetched_once_and_anew_when_it_is_refused() {
     let refused = server.call("get_thing", json!({ "id": "2" })).unwrap_err();
     assert!(refused.contains("401") && !refused.contains("token-0"), "{refused}");
     assert_eq!(server.call("get_thing", json!({ "id": "3" })), Ok("{}".into()));
-    let asked = service.asked();
-    let lines: Vec<&str> = asked.iter().map(|asked| asked.line.as_str()).collect();
+    let requests = service.asked();
+    let lines: Vec<&str> = requests.iter().map(|request| request.line.as_str()).collect();
     let expected = [
         "POST /token HTTP/1.1",
         "GET /things/1 HTTP/1.1",
@@ -288,11 +288,11 @@ fn a_token_is_fetched_once_and_anew_when_it_is_refused() {
         "GET /things/3 HTTP/1.1",
     ];
     assert_eq!(lines, expected);
-    assert_eq!(asked[0].body, "grant_type=client_credentials&scope=read%20list");
+    assert_eq!(requests[0].body, "grant_type=client_credentials&scope=read%20list");
     // `me:hunter%3A2000`
-    assert_eq!(asked[0].header("authorization"), Some("Basic bWU6aHVudGVyJTNBMjAwMA=="));
-    assert_eq!(asked[1].header("authorization"), Some("Bearer token-0"));
-    assert_eq!(asked[4].header("authorization"), Some("Bearer token-3"));
+    assert_eq!(requests[0].header("authorization"), Some("Basic bWU6aHVudGVyJTNBMjAwMA=="));
+    assert_eq!(requests[1].header("authorization"), Some("Bearer token-0"));
+    assert_eq!(requests[4].header("authorization"), Some("Bearer token-3"));
 }
 
 #[test]
@@ -304,8 +304,8 @@ fn a_document_that_cannot_be_fetched_keeps_nothing_down_and_is_fetched_later() {
         true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
         false => answer("503 Service Unavailable", "", "not yet"),
     });
-    let why = "cannot fetch the document: the response has status 503";
-    assert_comes_later(&service, why, || IS_THERE.store(true, Ordering::SeqCst));
+    let reason = "cannot fetch the document: the response has status 503";
+    assert_comes_later(&service, reason, || IS_THERE.store(true, Ordering::SeqCst));
 }
 
 #[test]
@@ -318,8 +318,8 @@ fn an_html_page_instead_of_a_document_does_not_block_startup_and_is_fetched_agai
         true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
         false => answer("200 OK", "Content-Type: text/html\r\n", page),
     });
-    let why = "the fetched document is not OpenAPI";
-    assert_comes_later(&service, why, || IS_THERE.store(true, Ordering::SeqCst));
+    let reason = "the fetched document is not OpenAPI";
+    assert_comes_later(&service, reason, || IS_THERE.store(true, Ordering::SeqCst));
 }
 
 #[test]
@@ -331,9 +331,9 @@ fn an_error_instead_of_a_document_does_not_block_startup_and_is_fetched_again() 
         true => answer("200 OK", "Content-Type: application/yaml\r\n", DOCUMENT),
         false => answer("200 OK", "Content-Type: application/json\r\n", r#"{"error":"down"}"#),
     });
-    let why =
+    let reason =
         "the document is not an OpenAPI document; an OpenAPI document begins with `openapi: 3.…`";
-    assert_comes_later(&service, why, || IS_THERE.store(true, Ordering::SeqCst));
+    assert_comes_later(&service, reason, || IS_THERE.store(true, Ordering::SeqCst));
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn a_file_that_is_no_document_is_refused() {
 /// Asserts that without its document the service is unavailable for this reason and the other tools are served, and
 /// that its tools appear once the document is available.
 #[track_caller]
-fn assert_comes_later(service: &Service, why: &str, comes: impl FnOnce()) {
+fn assert_comes_later(service: &Service, reason: &str, comes: impl FnOnce()) {
     let folder = tempfile::tempdir().unwrap();
     let url = service.url();
     let text = format!(
@@ -358,9 +358,9 @@ fn assert_comes_later(service: &Service, why: &str, comes: impl FnOnce()) {
          security.key = {{ value = 'hunter2000' }}\n"
     );
     fs::write(folder.path().join("creole.toml"), text).unwrap();
-    let (code, said, _) = check(folder.path());
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.lines().any(|line| line.contains("api: ") && line.contains(why)), "{said}");
+    let (code, output, _) = check(folder.path());
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.lines().any(|line| line.contains("api: ") && line.contains(reason)), "{output}");
     let mut server = Server::start_command(serve(folder.path(), &["creole.toml"])).greeted();
     assert_eq!(told(&server.call("echo", &json!({ "message": "hi" }))), Ok("hi".into()));
     comes();

@@ -43,9 +43,9 @@ fn redirects_stay_within_the_origin_and_credentials_with_them() {
     let other = Service::start(|_, _| good("{}"));
     let elsewhere = other.url();
     let port = other.port();
-    let service = Service::start(move |_, asked| {
-        let to = |place: &str| answer("302 Found", &format!("Location: {place}\r\n"), "");
-        match asked.line.split(' ').nth(1).unwrap() {
+    let service = Service::start(move |_, request| {
+        let to = |location: &str| answer("302 Found", &format!("Location: {location}\r\n"), "");
+        match request.line.split(' ').nth(1).unwrap() {
             "/start" => to("/end?x=1"),
             "/end?x=1" => good("\"here\""),
             "/away" => to(&format!("{elsewhere}/end")),
@@ -58,8 +58,8 @@ fn redirects_stay_within_the_origin_and_credentials_with_them() {
     let url = service.url();
     assert_eq!(tool(&format!("{url}/start"), keys).call("t", json!({})), Ok("\"here\"".into()));
     assert_eq!(service.asked()[1].header("authorization"), Some("Bearer hunter2000"));
-    for place in ["away", "scheme", "file", "loop"] {
-        let refused = tool(&format!("{url}/{place}"), keys).call("t", json!({})).unwrap_err();
+    for location in ["away", "scheme", "file", "loop"] {
+        let refused = tool(&format!("{url}/{location}"), keys).call("t", json!({})).unwrap_err();
         assert!(refused.contains("status 302") && refused.contains("not followed"), "{refused}");
     }
     assert!(other.asked().is_empty(), "no other service got a request");

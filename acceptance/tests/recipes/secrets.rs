@@ -41,8 +41,8 @@ fn a_program_gets_its_secrets_and_they_are_redacted() {
 
 #[test]
 fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
-    let service = Service::start(|_, asked| {
-        let shown = asked.header("authorization").or(asked.header("x-key")).unwrap_or_default();
+    let service = Service::start(|_, request| {
+        let shown = request.header("authorization").or(request.header("x-key")).unwrap_or_default();
         answer("401 Unauthorized", "", &format!("who is {shown}?"))
     });
     let url = service.url();
@@ -59,16 +59,16 @@ fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
     for (tool, shown) in
         [("bearer", "Bearer [secret]"), ("basic", "Basic [secret]"), ("key", "[secret]")]
     {
-        let said = server.call(tool, json!({})).unwrap_err();
+        let output = server.call(tool, json!({})).unwrap_err();
         assert_eq!(
-            said,
+            output,
             format!("the service responded with status 401 Unauthorized:\nwho is {shown}?")
         );
     }
-    let asked = service.asked();
-    assert_eq!(asked[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
-    assert_eq!(asked[1].header("authorization"), Some("Basic YW5uOmh1bnRlcjItaHVudGVyMg=="));
-    assert_eq!(asked[2].header("x-key"), Some(FILED));
+    let requests = service.asked();
+    assert_eq!(requests[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+    assert_eq!(requests[1].header("authorization"), Some("Basic YW5uOmh1bnRlcjItaHVudGVyMg=="));
+    assert_eq!(requests[2].header("x-key"), Some(FILED));
     let config = server.path().join("creole.toml");
     let checked = Command::new(binary().unwrap())
         .args(["config", "check"])

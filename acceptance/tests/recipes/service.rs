@@ -20,21 +20,21 @@ impl Service {
     ) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let notes = Arc::clone(&asked);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&requests);
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = BufReader::new(stream.unwrap());
-                let Some(asked) = ServiceRequest::read(&mut stream) else { continue };
+                let Some(request) = ServiceRequest::read(&mut stream) else { continue };
                 let number = {
                     let mut notes = notes.lock().unwrap();
-                    notes.push(asked.clone());
+                    notes.push(request.clone());
                     notes.len() - 1
                 };
-                let _ = stream.get_mut().write_all(answer(number, &asked).as_bytes());
+                let _ = stream.get_mut().write_all(answer(number, &request).as_bytes());
             }
         });
-        Self { address, asked }
+        Self { address, asked: requests }
     }
 
     /// The port that it listens on.

@@ -112,8 +112,8 @@ fn every_other_result_matches_each_revision() {
         );
         let values = (0..200).map(|number| number.to_string()).collect();
         let completion = Payload::Completion(Completion::from_values(values));
-        let asked = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}});
-        stage.answer("completion/complete", asked, Outcome::Complete(completion));
+        let request = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}});
+        stage.answer("completion/complete", request, Outcome::Complete(completion));
         if stage.era() == Era::Handshake {
             let empty = || Outcome::Complete(Payload::Empty);
             stage.answer("resources/subscribe", json!({"uri": "test://a"}), empty());
@@ -180,13 +180,19 @@ fn every_question_is_asked_as_each_revision_asks() {
         let params = json!({"name": "t"});
         if stage.revision.rules().input_request_style == InputRequestStyle::MultiRoundTrip {
             let asks = questions(stage.revision).into_iter().enumerate();
-            let asks = asks
-                .map(|(at, question)| KeyedInputRequest { key: format!("q{at}"), question })
+            let input_requests = asks
+                .map(|(offset, input_request)| KeyedInputRequest {
+                    key: format!("q{offset}"),
+                    question: input_request,
+                })
                 .collect();
             stage.answer(
                 "tools/call",
                 params.clone(),
-                Outcome::InputRequired { requests: asks, request_state: Some("s".into()) },
+                Outcome::InputRequired {
+                    requests: input_requests,
+                    request_state: Some("s".into()),
+                },
             );
             stage.answer(
                 "tools/call",
@@ -196,8 +202,11 @@ fn every_question_is_asked_as_each_revision_asks() {
             continue;
         }
         let call = stage.start("tools/call", params);
-        for question in questions(stage.revision) {
-            stage.machine.request_input(call, &question, Duration::ZERO, &mut stage.out).unwrap();
+        for input_request in questions(stage.revision) {
+            stage
+                .machine
+                .request_input(call, &input_request, Duration::ZERO, &mut stage.out)
+                .unwrap();
             stage.judge(1);
         }
         // Input requests without a response are cancelled.
@@ -219,7 +228,7 @@ fn every_change_is_announced_as_each_revision_asks() {
     ];
     for mut stage in Stage::of_each_revision() {
         if stage.era() == Era::Stateless {
-            let wanted = json!({"toolsListChanged": true, "promptsListChanged": true,
+            let expected = json!({"toolsListChanged": true, "promptsListChanged": true,
                 "resourcesListChanged": true, "resourceSubscriptions": ["test://a"]});
             let uris = vec!["test://a".to_owned()];
             let filter = SubscriptionFilter {
@@ -230,7 +239,7 @@ fn every_change_is_announced_as_each_revision_asks() {
                 ..SubscriptionFilter::default()
             };
             let listening = Outcome::Complete(Payload::Listening(filter));
-            stage.answer("subscriptions/listen", json!({"notifications": wanted}), listening);
+            stage.answer("subscriptions/listen", json!({"notifications": expected}), listening);
             stage.announce(&Change::Resource("test://a/part".into()));
         }
         changes.iter().for_each(|change| stage.announce(change));

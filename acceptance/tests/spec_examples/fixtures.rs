@@ -149,7 +149,7 @@ pub(super) fn blocks() -> Vec<Content> {
 pub(super) fn questions(revision: Revision) -> Vec<InputRequest> {
     let text = json!({"role": "user", "content": {"type": "text", "text": "hello"}});
     let params = Raw::from_value(&json!({"messages": [text], "maxTokens": 10}));
-    let mut questions = vec![InputRequest::Roots, InputRequest::Sample { params }];
+    let mut input_requests = vec![InputRequest::Roots, InputRequest::Sample { params }];
     let elicitation = revision.rules().elicitation;
     if elicitation != ElicitationSupport::Absent {
         let schema = Raw::from_value(&json!({"type": "object", "properties": {
@@ -158,14 +158,14 @@ pub(super) fn questions(revision: Revision) -> Vec<InputRequest> {
             "sure": {"type": "boolean", "default": false},
             "colour": {"type": "string", "enum": ["red", "green"]},
         }, "required": ["name"]}));
-        questions.push(InputRequest::Form { message: "Who?".into(), schema });
+        input_requests.push(InputRequest::Form { message: "Who?".into(), schema });
     }
     if !matches!(elicitation, ElicitationSupport::Absent | ElicitationSupport::Form) {
-        questions.push(InputRequest::Url {
+        input_requests.push(InputRequest::Url {
             message: "Go there".into(),
             url: "https://example.org/x".into(),
             id: "unused".to_owned(),
         });
     }
-    questions
+    input_requests
 }

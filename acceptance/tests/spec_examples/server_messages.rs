@@ -39,9 +39,9 @@ fn every_official_example_of_server_messages_is_accepted() {
     let Some(examples) = examples() else { return };
     let mut heard = 0;
     let complaints = examples.iter().filter_map(|example| {
-        let judged = judge(example)?;
+        let result = judge(example)?;
         heard += 1;
-        judged.err().map(|reason| format!("{}: {reason}", example.name))
+        result.err().map(|reason| format!("{}: {reason}", example.name))
     });
     fail_on(complaints.collect());
     assert!(heard >= 50, "only {heard} examples are messages of a server");
@@ -120,20 +120,19 @@ impl Listener {
         Self::speaks(OpenMode::Stateless { rules: newest().rules() }, operation)
     }
 
-    fn speaks(opening: OpenMode, operation: Operation) -> Self {
+    fn speaks(mode: OpenMode, operation: Operation) -> Self {
         let identity = Raw::from_value(&json!({"name": "listener", "version": "1"}));
         let dialect = builtin("spec").unwrap();
         let profile = Profile { dialect, identity, limits: ClientLimits::default() };
-        let mut machine = Machine::new(profile.into(), opening);
+        let mut machine = Machine::new(profile.into(), mode);
         let mut out = Outbox::default();
-        let terms = CallOptions {
+        let options = CallOptions {
             capabilities: everything(),
             log_level: Some(Level::Debug),
             progress: true,
             ..CallOptions::default()
         };
-        let call =
-            machine.request(&CallRequest { operation, options: terms }, Duration::ZERO, &mut out);
+        let call = machine.request(&CallRequest { operation, options }, Duration::ZERO, &mut out);
         Self { machine, out, call }
     }
 
@@ -198,8 +197,10 @@ fn need_is_read(result: &str) -> Result<(), String> {
     match listener.hears_result(result) {
         Some(ClientEvent::CallDone(
             _,
-            Outcome::InputRequired { requests: asks, request_state: state },
-        )) if asks.len() == questions && state.as_deref() == expected["requestState"].as_str() => {
+            Outcome::InputRequired { requests: input_requests, request_state: state },
+        )) if input_requests.len() == questions
+            && state.as_deref() == expected["requestState"].as_str() =>
+        {
             Ok(())
         }
         other => Err(format!("{other:?}")),
@@ -226,8 +227,8 @@ fn error_is_read(kinds: &[FaultKind], example: &Example) -> Result<(), String> {
 /// Earlier revisions send input requests as requests of the server.
 fn question_is_read(example: &Example) -> Result<(), String> {
     let rules = Revision::V2025_11_25.rules();
-    let opening = OpenMode::Handshake { proposed_rules: rules, capabilities: everything() };
-    let mut listener = Listener::speaks(opening, operation("CallToolResult").unwrap());
+    let mode = OpenMode::Handshake { proposed_rules: rules, capabilities: everything() };
+    let mut listener = Listener::speaks(mode, operation("CallToolResult").unwrap());
     let hello = listener.machine.open(Duration::ZERO, &mut listener.out).0;
     let result = json!({"protocolVersion": rules.name, "capabilities": {}});
     listener.hears(&json!({"jsonrpc": "2.0", "id": hello, "result": result}).to_string());

@@ -25,8 +25,8 @@ fn every_task_matches_each_revision() {
             let filter =
                 SubscriptionFilter { tasks: vec![ID.to_owned()], ..SubscriptionFilter::default() };
             let listening = Outcome::Complete(Payload::Listening(filter));
-            let wanted = json!({"notifications": {"taskIds": [ID]}});
-            stage.answer("subscriptions/listen", wanted, listening);
+            let expected = json!({"notifications": {"taskIds": [ID]}});
+            stage.answer("subscriptions/listen", expected, listening);
         }
         let about = || json!({"taskId": ID});
         for state in states() {
@@ -41,8 +41,8 @@ fn every_task_matches_each_revision() {
             TaskModel::Extension => {
                 let empty = || Outcome::Complete(Payload::Empty);
                 stage.answer("tasks/cancel", about(), empty());
-                let answers = json!({"taskId": ID, "inputResponses": {"q": {}}});
-                stage.answer("tasks/update", answers, empty());
+                let responses = json!({"taskId": ID, "inputResponses": {"q": {}}});
+                stage.answer("tasks/update", responses, empty());
             }
             TaskModel::ClientRequested | TaskModel::Absent => {
                 let cancelled = Payload::Task(task(TaskState::Cancelled));

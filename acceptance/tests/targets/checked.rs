@@ -15,19 +15,19 @@ fn a_configuration_that_serve_refuses_is_not_approved() {
     let state = "[server]\n[state]\nfile = \"no/such/state.sqlite\"\n";
     let tool = "[tools.x]\ndescription = \"x\"\ncommand = [\"no-such-program\"]\n";
     let tls = "[server]\n[http]\ntls = { certificate = \"none.pem\", key = \"none.pem\" }\n";
-    for (text, what) in [
+    for (text, description) in [
         (open, "can be reached from other machines"),
         (audit, "no/such"),
         (state, "no/such"),
         (tool, "the program `no-such-program` was not found"),
         (tls, "none.pem"),
     ] {
-        let place = Place::with(text);
-        let checked = place.run(&["config", "check", "creole.toml"]);
-        let served = place.run(&["serve", "creole.toml"]);
+        let sandbox = Place::with(text);
+        let checked = sandbox.run(&["config", "check", "creole.toml"]);
+        let served = sandbox.run(&["serve", "creole.toml"]);
         assert_eq!((checked.code, &checked.stderr), (served.code, &served.stderr), "{text}");
         assert_ne!(checked.code, Some(0));
-        assert!(checked.stderr.contains(what) && checked.stdout.is_empty(), "{checked:?}");
+        assert!(checked.stderr.contains(description) && checked.stdout.is_empty(), "{checked:?}");
     }
     let words = ["config", "check", "creole.toml", "--dangerously-without-auth"];
     assert_eq!(Place::with(open).run(&words).code, Some(0));
@@ -35,62 +35,63 @@ fn a_configuration_that_serve_refuses_is_not_approved() {
 
 #[test]
 fn a_program_that_is_not_there_is_named() {
-    let place = Place::with("[upstreams.files]\ncommand = [\"no-such-program\", \"--token\"]\n");
-    let ran = place.run(&["config", "check", "creole.toml"]);
-    assert_eq!(ran.code, Some(2));
-    let what = "error: upstream `files`: the program `no-such-program` was not found in PATH";
-    assert!(ran.stderr.starts_with(what), "{ran:?}");
+    let sandbox = Place::with("[upstreams.files]\ncommand = [\"no-such-program\", \"--token\"]\n");
+    let output = sandbox.run(&["config", "check", "creole.toml"]);
+    assert_eq!(output.code, Some(2));
+    let description =
+        "error: upstream `files`: the program `no-such-program` was not found in PATH";
+    assert!(output.stderr.starts_with(description), "{output:?}");
 }
 
 #[test]
 fn a_pattern_that_matches_nothing_is_named() {
     let own = "[server]\npacks = [\"echo\"]\nchain = [{ kind = \"filter\", deny = [\"ehco\"] }]\n";
-    let ran = Place::with(own).run(&["config", "check", "creole.toml"]);
+    let output = Place::with(own).run(&["config", "check", "creole.toml"]);
     let expected = "error: `ehco` in `deny` of a filter matches no listed item\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(2), expected));
+    assert_eq!((output.code, output.stderr.as_str()), (Some(2), expected));
     // The items of an upstream are known only after it was contacted.
-    let place = Place::with(FILTERED);
-    assert_eq!(place.run(&["config", "check", "creole.toml"]).code, Some(0));
-    let ran = place.run(&["config", "check", "creole.toml", "--connect"]);
+    let sandbox = Place::with(FILTERED);
+    assert_eq!(sandbox.run(&["config", "check", "creole.toml"]).code, Some(0));
+    let output = sandbox.run(&["config", "check", "creole.toml", "--connect"]);
     let expected = "error: upstream `echo`: `ehco` in `deny` of a filter matches no listed item\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), expected));
+    assert_eq!((output.code, output.stderr.as_str()), (Some(1), expected));
 }
 
 #[test]
 fn layers_that_write_files_are_tried_and_write_nothing() {
-    let written =
+    let output =
         "{ kind = \"audit\", file = \"audit.log\" }, { kind = \"pin\", file = \"pins.json\" }";
     let own = format!(
-        "[server]\npacks = [\"echo\"]\nchain = [{written}, {{ kind = \"filter\", deny = [\"ehco\"] }}]\n"
+        "[server]\npacks = [\"echo\"]\nchain = [{output}, {{ kind = \"filter\", deny = [\"ehco\"] }}]\n"
     );
-    let place = Place::with(&own);
-    let ran = place.run(&["config", "check", "creole.toml"]);
+    let sandbox = Place::with(&own);
+    let finished = sandbox.run(&["config", "check", "creole.toml"]);
     let expected = "error: `ehco` in `deny` of a filter matches no listed item\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(2), expected));
-    let behind = format!("[upstreams.echo]\ncommand = [\"true\"]\nchain = [{written}]\n");
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(2), expected));
+    let behind = format!("[upstreams.echo]\ncommand = [\"true\"]\nchain = [{output}]\n");
     for text in [own.replace("ehco", "echo"), behind] {
-        let place = Place::with(&text);
-        let ran = place.run(&["config", "check", "creole.toml"]);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        let made = ["audit.log", "pins.json"].map(|name| place.path().join(name).exists());
+        let sandbox = Place::with(&text);
+        let finished = sandbox.run(&["config", "check", "creole.toml"]);
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let made = ["audit.log", "pins.json"].map(|name| sandbox.path().join(name).exists());
         assert_eq!(made, [false; 2], "nothing is written");
-        std::fs::write(place.path().join("pins.json"), "no JSON").unwrap();
-        let ran = place.run(&["config", "check", "creole.toml"]);
-        assert_ne!(ran.code, Some(0), "{ran:?}");
-        assert!(ran.stderr.contains("cannot use the pin file"), "{ran:?}");
+        std::fs::write(sandbox.path().join("pins.json"), "no JSON").unwrap();
+        let finished = sandbox.run(&["config", "check", "creole.toml"]);
+        assert_ne!(finished.code, Some(0), "{finished:?}");
+        assert!(finished.stderr.contains("cannot use the pin file"), "{finished:?}");
     }
     let missing = "[upstreams.echo]\ncommand = [\"true\"]\nchain = [{ kind = \"audit\", file = \"no/such.log\" }]\n";
-    let ran = Place::with(missing).run(&["config", "check", "creole.toml"]);
-    assert_ne!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.stderr.contains("no/such.log"), "{ran:?}");
+    let finished = Place::with(missing).run(&["config", "check", "creole.toml"]);
+    assert_ne!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("no/such.log"), "{finished:?}");
 }
 
 #[test]
 fn connect_reaches_upstreams_databases_and_documents() {
     let good = FILTERED.replace("\"ehco\", ", "");
-    let ran = Place::with(&good).run(&["config", "check", "creole.toml", "--connect"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.stdout.contains("\necho      ready"), "{ran:?}");
+    let output = Place::with(&good).run(&["config", "check", "creole.toml", "--connect"]);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    assert!(output.stdout.contains("\necho      ready"), "{output:?}");
     let bad = r#"
 [upstreams.dead]
 url = "http://127.0.0.1:1/mcp"
@@ -110,14 +111,14 @@ description = "All books"
 database = "far"
 query = "SELECT title FROM books"
 "#;
-    let ran = Place::with(bad).run(&["config", "check", "creole.toml", "--connect"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    for what in [
+    let output = Place::with(bad).run(&["config", "check", "creole.toml", "--connect"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{output:?}");
+    for description in [
         "upstream `dead` is not available: ",
         "upstream `api` is not available: cannot fetch the document: ",
         "tool `all_books`: database `books`: not available: ",
         "tool `far_books`: database `far`: not available: 127.0.0.1/x: ",
     ] {
-        assert!(ran.stderr.contains(what), "{what}\n{}", ran.stderr);
+        assert!(output.stderr.contains(description), "{description}\n{}", output.stderr);
     }
 }

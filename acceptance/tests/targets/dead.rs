@@ -17,56 +17,59 @@ const ALIVE: &str = "[upstreams.alive]\npreset = \"fpf-governance\"\n";
 
 #[test]
 fn a_list_of_dead_upstreams_is_a_failure_with_reasons() {
-    let ran = Place::with(DEAD).run(&["list", "--config", "creole.toml"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    let output = Place::with(DEAD).run(&["list", "--config", "creole.toml"]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{output:?}");
     let gone =
         "creole: upstream `gone` is not available: the program `no-such-program` does not exist";
-    assert!(ran.stderr.contains(gone), "{ran:?}");
-    assert!(ran.stderr.contains("creole: upstream `broken` is not available: "), "{ran:?}");
-    assert!(ran.stderr.contains("the password is wrong"), "{ran:?}");
-    assert!(ran.stderr.ends_with("error: no upstream responded\n"), "{ran:?}");
+    assert!(output.stderr.contains(gone), "{output:?}");
+    assert!(output.stderr.contains("creole: upstream `broken` is not available: "), "{output:?}");
+    assert!(output.stderr.contains("the password is wrong"), "{output:?}");
+    assert!(output.stderr.ends_with("error: no upstream responded\n"), "{output:?}");
 }
 
 #[test]
 fn the_only_upstream_is_named_when_it_is_dead() {
     let only = "[upstreams.gone]\ncommand = [\"./no-such-program\"]\n";
     for verb in [&["list"][..], &["check"], &["call", "x"]] {
-        let ran = Place::with(only).run(&[verb, &["--config", "creole.toml"]].concat());
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-        assert!(ran.stderr.contains("upstream `gone` is not available: the program"), "{ran:?}");
+        let output = Place::with(only).run(&[verb, &["--config", "creole.toml"]].concat());
+        assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{output:?}");
+        assert!(
+            output.stderr.contains("upstream `gone` is not available: the program"),
+            "{output:?}"
+        );
     }
 }
 
 #[test]
 fn responding_upstreams_are_listed_and_the_others_are_named() {
-    let place = Place::with(&format!("{DEAD}{ALIVE}"));
-    let listed = place.run(&["list", "--config", "creole.toml", "tools"]);
+    let sandbox = Place::with(&format!("{DEAD}{ALIVE}"));
+    let listed = sandbox.run(&["list", "--config", "creole.toml", "tools"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.stdout.starts_with("tools (2)\n"), "{listed:?}");
     assert!(listed.stderr.contains("upstream `gone` is not available"), "{listed:?}");
-    let checked = place.run(&["check", "--config", "creole.toml"]);
+    let checked = sandbox.run(&["check", "--config", "creole.toml"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
     assert!(checked.stderr.contains("upstream `broken` is not available"), "{checked:?}");
     assert!(checked.stdout.contains("\ngone      failed"), "{checked:?}");
-    let checked = place.run(&["check", "--config", "creole.toml", "--json"]);
+    let checked = sandbox.run(&["check", "--config", "creole.toml", "--json"]);
     let document: Value = serde_json::from_str(&checked.stdout).unwrap();
     assert_eq!(document["upstreams"][0]["state"], "failed", "{document}");
 }
 
 #[test]
 fn status_has_a_line_for_each_upstream() {
-    let place = Place::with(&format!("{DEAD}{ALIVE}"));
-    let told = place.run(&["status"]);
-    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
-    let lines: Vec<&str> = told.stdout.lines().collect();
-    assert!(lines[0].starts_with("UPSTREAM  STATE   REVISION"), "{told:?}");
-    assert!(lines[1].starts_with("gone      failed  -"), "{told:?}");
-    assert!(lines[1].ends_with("the program `no-such-program` does not exist"), "{told:?}");
+    let sandbox = Place::with(&format!("{DEAD}{ALIVE}"));
+    let output = sandbox.run(&["status"]);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert!(lines[0].starts_with("UPSTREAM  STATE   REVISION"), "{output:?}");
+    assert!(lines[1].starts_with("gone      failed  -"), "{output:?}");
+    assert!(lines[1].ends_with("the program `no-such-program` does not exist"), "{output:?}");
     let alive = lines.iter().find(|line| line.starts_with("alive")).unwrap();
     let words: Vec<&str> = alive.split_whitespace().collect();
-    assert_eq!((words[1], words[3], words[4]), ("ready", "stdio", "2"), "{told:?}");
-    let told = place.run(&["status", "creole.toml", "--json"]);
-    let rows: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!((words[1], words[3], words[4]), ("ready", "stdio", "2"), "{output:?}");
+    let output = sandbox.run(&["status", "creole.toml", "--json"]);
+    let rows: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(rows[2]["name"], "alive");
     assert_eq!(rows[2]["items"]["tools"], 2, "{rows}");
     assert_eq!(rows[1]["stderr"], "the password is wrong", "{rows}");
@@ -74,17 +77,17 @@ fn status_has_a_line_for_each_upstream() {
 
 #[test]
 fn the_operator_sees_the_address_of_an_upstream() {
-    let place = Place::with("[upstreams.wiki]\nurl = \"http://127.0.0.1:1/secret?key=1\"\n");
-    let why = "`wiki` (127.0.0.1:1) refuses connections";
-    let listed = place.run(&["list", "--config", "creole.toml"]);
+    let sandbox = Place::with("[upstreams.wiki]\nurl = \"http://127.0.0.1:1/secret?key=1\"\n");
+    let reason = "`wiki` (127.0.0.1:1) refuses connections";
+    let listed = sandbox.run(&["list", "--config", "creole.toml"]);
     assert!(
-        listed.stderr.contains(&format!("upstream `wiki` is not available: {why}\n")),
+        listed.stderr.contains(&format!("upstream `wiki` is not available: {reason}\n")),
         "{listed:?}"
     );
-    assert!(listed.stderr.contains(&format!("reason=\"{why}\"")), "{listed:?}");
-    let told = place.run(&["status"]);
-    assert!(told.stdout.contains(why), "{told:?}");
-    assert!(!format!("{listed:?}{told:?}").contains("secret"), "{listed:?} {told:?}");
+    assert!(listed.stderr.contains(&format!("reason=\"{reason}\"")), "{listed:?}");
+    let output = sandbox.run(&["status"]);
+    assert!(output.stdout.contains(reason), "{output:?}");
+    assert!(!format!("{listed:?}{output:?}").contains("secret"), "{listed:?} {output:?}");
 }
 
 #[test]
@@ -93,36 +96,36 @@ fn a_401_names_the_upstream_and_the_key_to_set() {
         b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
     );
     let upstream = format!("[upstreams.wiki]\nurl = \"http://{refusing}/mcp\"\n");
-    let ran = Place::with(&upstream).run(&["list", "--config", "creole.toml"]);
+    let output = Place::with(&upstream).run(&["list", "--config", "creole.toml"]);
     let asks = format!(
         "upstream `wiki` is not available: `wiki` ({refusing}) requires credentials (status 401); set `headers`"
     );
-    assert!(ran.stderr.contains(&asks), "{ran:?}");
-    let wrong = format!("{upstream}headers = {{ Authorization = \"Bearer hunter2\" }}\n");
-    let ran = Place::with(&wrong).run(&["list", "--config", "creole.toml"]);
+    assert!(output.stderr.contains(&asks), "{output:?}");
+    let problem = format!("{upstream}headers = {{ Authorization = \"Bearer hunter2\" }}\n");
+    let output = Place::with(&problem).run(&["list", "--config", "creole.toml"]);
     let refused =
         format!("`wiki` ({refusing}) refused these credentials (status 401); correct `headers`");
-    assert!(ran.stderr.contains(&refused) && !ran.stderr.contains("hunter2"), "{ran:?}");
+    assert!(output.stderr.contains(&refused) && !output.stderr.contains("hunter2"), "{output:?}");
 }
 
 #[test]
 fn status_of_dead_upstreams_is_a_failure() {
-    let told = Place::with(DEAD).run(&["status", "--config", "creole.toml"]);
-    assert_eq!((told.code, told.stderr.as_str()), (Some(1), "error: no upstream responded\n"));
-    assert!(told.stdout.contains("\n  the password is wrong\n"), "{told:?}");
+    let output = Place::with(DEAD).run(&["status", "--config", "creole.toml"]);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(1), "error: no upstream responded\n"));
+    assert!(output.stdout.contains("\n  the password is wrong\n"), "{output:?}");
 }
 
 #[test]
 fn status_of_another_server_is_one_line() {
-    let place = Place::with(ALIVE);
-    let told = place.run(&["status", "--preset", "fpf-governance"]);
-    assert_eq!(told.stdout, "the configuration has no upstreams\n", "{told:?}");
+    let sandbox = Place::with(ALIVE);
+    let output = sandbox.run(&["status", "--preset", "fpf-governance"]);
+    assert_eq!(output.stdout, "the configuration has no upstreams\n", "{output:?}");
     let binary = creole_acceptance::stage::stdio::binary().unwrap().display().to_string();
-    let told = place.run(&["status", "--", &binary, "serve", "--preset", "fpf-governance"]);
-    assert_eq!(told.code, Some(0), "{told:?}");
-    let words: Vec<&str> = told.stdout.lines().nth(1).unwrap().split_whitespace().collect();
-    assert_eq!(words[1..5], ["ready", "2025-11-25", "stdio", "2"], "{told:?}");
-    let nobody = place.run(&["status", "http://127.0.0.1:1/mcp"]);
+    let output = sandbox.run(&["status", "--", &binary, "serve", "--preset", "fpf-governance"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let words: Vec<&str> = output.stdout.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(words[1..5], ["ready", "2025-11-25", "stdio", "2"], "{output:?}");
+    let nobody = sandbox.run(&["status", "http://127.0.0.1:1/mcp"]);
     assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(1), ""), "{nobody:?}");
 }
 
@@ -130,9 +133,9 @@ fn status_of_another_server_is_one_line() {
 fn status_names_a_document_that_cannot_be_fetched() {
     let text = "[server]\npacks = [\"echo\"]\n[openapi.api]\nurl = \
         'http://127.0.0.1:1/x'\nbase_url = 'https://x.org'\n";
-    let told = Place::with(text).run(&["status"]);
-    assert!(told.stdout.contains("api       failed  -         openapi"), "{told:?}");
-    assert!(told.stdout.contains("cannot fetch the document: "), "{told:?}");
+    let output = Place::with(text).run(&["status"]);
+    assert!(output.stdout.contains("api       failed  -         openapi"), "{output:?}");
+    assert!(output.stdout.contains("cannot fetch the document: "), "{output:?}");
     let listed = Place::with(text).run(&["list", "--config", "creole.toml", "tools"]);
     assert!(listed.stdout.starts_with("tools (1)\n"), "{listed:?}");
     assert!(listed.stderr.contains("upstream `api` is not available"), "{listed:?}");

@@ -16,16 +16,16 @@ text = "the secret is ${CREOLE_TEST_SECRET}"
 
 #[test]
 fn each_verb_uses_a_configuration_with_the_environment_of_the_shell() {
-    let place = Place::with(PLAIN);
-    let read = place.run(&["read", "--config", "creole.toml", "acme://secret"]);
+    let sandbox = Place::with(PLAIN);
+    let read = sandbox.run(&["read", "--config", "creole.toml", "acme://secret"]);
     assert_eq!((read.code, read.stdout.as_str()), (Some(0), "the secret is hunter2"), "{read:?}");
     assert_eq!(read.stderr, "");
-    let called =
-        place.run(&["call", "--config", "creole.toml", "echo__echo", "--arg", "message=hi"]);
-    assert_eq!(called.code, Some(0), "{called:?}");
-    let listed = place.run(&["list", "--config", "creole.toml", "resources"]);
+    let output =
+        sandbox.run(&["call", "--config", "creole.toml", "echo__echo", "--arg", "message=hi"]);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let listed = sandbox.run(&["list", "--config", "creole.toml", "resources"]);
     assert!(listed.stdout.contains("acme://secret"), "{listed:?}");
-    let checked = place.run(&["check", "--config", "creole.toml"]);
+    let checked = sandbox.run(&["check", "--config", "creole.toml"]);
     assert!(checked.stdout.contains("transport  in this process"), "{checked:?}");
 }
 
@@ -33,30 +33,30 @@ fn each_verb_uses_a_configuration_with_the_environment_of_the_shell() {
 fn nothing_listens_for_a_command() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let http = format!("[http]\nlisten = \"{}\"\n", taken.local_addr().unwrap());
-    let place = Place::with(&format!("{PLAIN}{http}"));
-    let read = place.run(&["read", "--config", "creole.toml", "acme://secret"]);
+    let sandbox = Place::with(&format!("{PLAIN}{http}"));
+    let read = sandbox.run(&["read", "--config", "creole.toml", "acme://secret"]);
     assert_eq!((read.code, read.stdout.as_str()), (Some(0), "the secret is hunter2"), "{read:?}");
 }
 
 #[test]
 fn one_of_several_servers_is_named() {
-    let place = Place::with(
+    let sandbox = Place::with(
         "[[servers]]\nname = \"a\"\npacks = [\"hello\"]\n[[servers]]\nname = \"b\"\npacks = [\"echo\"]\n",
     );
-    let unnamed = place.run(&["list", "--config", "creole.toml"]);
+    let unnamed = sandbox.run(&["list", "--config", "creole.toml"]);
     assert_eq!(unnamed.code, Some(2));
     assert!(unnamed.stderr.contains("choose one with --server NAME"), "{unnamed:?}");
-    let named = place.run(&["list", "--config", "creole.toml", "--server", "b", "tools"]);
+    let named = sandbox.run(&["list", "--config", "creole.toml", "--server", "b", "tools"]);
     assert!(named.stdout.starts_with("tools (1)\n  echo"), "{named:?}");
 }
 
 #[test]
 fn configuration_errors_are_printed() {
-    let place = Place::with("[upstreams.x]\ncommand = \"x\"\n");
-    let ran = place.run(&["list", "--config", "creole.toml"]);
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.stderr.contains("--> creole.toml:2:11"), "{ran:?}");
-    let missing = place.run(&["list", "--config", "none.toml"]);
+    let sandbox = Place::with("[upstreams.x]\ncommand = \"x\"\n");
+    let output = sandbox.run(&["list", "--config", "creole.toml"]);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("--> creole.toml:2:11"), "{output:?}");
+    let missing = sandbox.run(&["list", "--config", "none.toml"]);
     assert_eq!(missing.code, Some(2));
     assert!(missing.stderr.contains("the file `none.toml` does not exist"), "{missing:?}");
 }

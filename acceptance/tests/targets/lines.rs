@@ -23,12 +23,12 @@ fn levels(log: &str) -> Vec<String> {
 #[test]
 fn every_line_is_json_if_the_log_is() {
     let text = "[server]\npacks = [\"echo\"]\n[log]\nformat = \"json\"\n";
-    let place = Place::with(text);
-    let file = place.path().join("creole.toml").display().to_string();
+    let sandbox = Place::with(text);
+    let file = sandbox.path().join("creole.toml").display().to_string();
     let mut listening = ListeningServer::start(&[&file]).unwrap();
-    place.write("creole.toml", &text.replace("\"echo\"", "\"echo\", \"hello\""));
+    sandbox.write("creole.toml", &text.replace("\"echo\"", "\"echo\", \"hello\""));
     listening.until_said("was reloaded; changed: tools");
-    place.write("creole.toml", &text.replace("\"echo\"", "\"ehco\""));
+    sandbox.write("creole.toml", &text.replace("\"echo\"", "\"ehco\""));
     listening.until_said("the previous configuration stays active");
     listening.stop().unwrap();
     listening.until_said("shutting down after the running calls");
@@ -39,28 +39,36 @@ fn every_line_is_json_if_the_log_is() {
 
 #[test]
 fn an_error_at_the_start_is_json_too() {
-    let place = Place::with("[server]\npakcs = []\n[log]\nformat = \"json\"\n");
-    let ran = place.run(&["serve", "creole.toml"]);
-    assert_eq!((ran.code, levels(&ran.stderr)), (Some(2), vec!["ERROR".to_owned()]), "{ran:?}");
+    let sandbox = Place::with("[server]\npakcs = []\n[log]\nformat = \"json\"\n");
+    let output = sandbox.run(&["serve", "creole.toml"]);
+    assert_eq!(
+        (output.code, levels(&output.stderr)),
+        (Some(2), vec!["ERROR".to_owned()]),
+        "{output:?}"
+    );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let ran = place.run(&["serve", "--log", "json", "--http", &address]);
-    assert_eq!((ran.code, levels(&ran.stderr)), (Some(1), vec!["ERROR".to_owned()]), "{ran:?}");
+    let output = sandbox.run(&["serve", "--log", "json", "--http", &address]);
+    assert_eq!(
+        (output.code, levels(&output.stderr)),
+        (Some(1), vec!["ERROR".to_owned()]),
+        "{output:?}"
+    );
 }
 
 #[test]
 fn a_refused_caller_is_logged_with_the_reason_and_without_the_secret() {
-    let place = Place::with("");
+    let sandbox = Place::with("");
     let key = |name: &str, words: &[&str]| {
-        let ran = place.run(&[&["passwd", "keys.txt", "--key", name], words].concat());
-        ran.stdout.trim().to_owned()
+        let output = sandbox.run(&[&["passwd", "keys.txt", "--key", name], words].concat());
+        output.stdout.trim().to_owned()
     };
     let (old, poor) = (key("old", &["--expires", "2099-01-31"]), key("poor", &[]));
-    let keys = std::fs::read_to_string(place.path().join("keys.txt")).unwrap();
-    place.write("keys.txt", &keys.replace("2099-", "2020-"));
+    let keys = std::fs::read_to_string(sandbox.path().join("keys.txt")).unwrap();
+    sandbox.write("keys.txt", &keys.replace("2099-", "2020-"));
     let text = "[server]\npacks = [\"echo\"]\n[auth]\nkeys_file = \"keys.txt\"\nrole = \"mcp\"\n";
-    place.write("creole.toml", text);
-    let file = place.path().join("creole.toml").display().to_string();
+    sandbox.write("creole.toml", text);
+    let file = sandbox.path().join("creole.toml").display().to_string();
     let listening = ListeningServer::start(&[&file]).unwrap();
     for (sent, reason) in [
         (Some("hunter2-unknown"), "unknown key"),
@@ -73,15 +81,15 @@ fn a_refused_caller_is_logged_with_the_reason_and_without_the_secret() {
         let url = listening.url();
         words.insert(1, &url);
         words.extend(header.iter().flat_map(|header| ["--header", header]));
-        let ran = place.run(&words);
-        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let output = sandbox.run(&words);
+        assert_eq!(output.code, Some(1), "{output:?}");
         listening.until_said(&format!("reason=\"{reason}\""));
-        let told = match (sent, reason) {
+        let message = match (sent, reason) {
             (None, _) => "requires credentials (status 401); send them with --header",
             (_, "missing role") => "denies access (status 403)",
             _ => "refused these credentials (status 401)",
         };
-        assert!(ran.stderr.contains(told), "{ran:?}");
+        assert!(output.stderr.contains(message), "{output:?}");
     }
     let log = listening.log();
     assert!(!log.contains("hunter2") && !log.contains(&old) && !log.contains(&poor), "{log}");
@@ -100,7 +108,7 @@ fn connect_to_a_dead_port_fails_after_its_client_left() {
                  \"capabilities\":{},\"clientInfo\":{\"name\":\"c\",\"version\":\"1\"}}}\n";
     child.stdin.take().unwrap().write_all(hello.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("error: `127.0.0.1:1` refuses connections"), "{said}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("error: `127.0.0.1:1` refuses connections"), "{text}");
 }

@@ -22,9 +22,9 @@ struct Place(TempDir);
 impl Place {
     /// A folder with a `creole.toml` of this text.
     fn with(text: &str) -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        place.write("creole.toml", text);
-        place
+        let sandbox = Self(tempfile::tempdir().unwrap());
+        sandbox.write("creole.toml", text);
+        sandbox
     }
 
     fn path(&self) -> &Path {

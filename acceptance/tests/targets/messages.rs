@@ -24,21 +24,21 @@ pub(super) fn answering(bytes: &'static [u8]) -> String {
 }
 
 #[track_caller]
-fn assert_says(ran: &FinishedCommand, code: i32, what: &str) {
-    assert_eq!(ran.code, Some(code), "{ran:?}");
-    assert!(ran.stderr.contains(what), "{what}\n{}", ran.stderr);
+fn assert_says(output: &FinishedCommand, code: i32, description: &str) {
+    assert_eq!(output.code, Some(code), "{output:?}");
+    assert!(output.stderr.contains(description), "{description}\n{}", output.stderr);
 }
 
 #[test]
 fn a_wrong_path_is_reported_with_the_likely_right_one() {
-    let place = Place::with("");
+    let sandbox = Place::with("");
     let listening = ListeningServer::start(&["--preset", "default"]).unwrap();
     let address = listening.address().to_string();
-    let root = place.run(&["list", &format!("http://{address}/")]);
+    let root = sandbox.run(&["list", &format!("http://{address}/")]);
     assert_says(&root, 1, "responds with status 404 at `/`; MCP endpoints are often at `/mcp`");
-    let bare = place.run(&["list", &format!("{address}/mcp")]);
+    let bare = sandbox.run(&["list", &format!("{address}/mcp")]);
     assert_says(&bare, 2, &format!("did you mean `http://{address}/mcp`?"));
-    let encrypted = place.run(&["list", &format!("https://{address}/mcp")]);
+    let encrypted = sandbox.run(&["list", &format!("https://{address}/mcp")]);
     assert_says(&encrypted, 1, "does not support TLS; try `http://`");
 }
 
@@ -46,8 +46,8 @@ fn a_wrong_path_is_reported_with_the_likely_right_one() {
 fn a_tls_port_is_suggested() {
     // The alert that a TLS server sends in response to plain HTTP.
     let address = answering(&[21, 3, 3, 0, 2, 2, 10]);
-    let ran = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
-    assert_says(&ran, 1, "it may be a TLS port: try `https://`");
+    let output = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
+    assert_says(&output, 1, "it may be a TLS port: try `https://`");
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn a_rate_limit_names_its_retry_delay() {
     let address = answering(
         b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
     );
-    let ran = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
-    assert_says(&ran, 1, "the rate limit is reached (status 429); try again in 1 s");
+    let output = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
+    assert_says(&output, 1, "the rate limit is reached (status 429); try again in 1 s");
     let limited = "[server]\npacks = [\"echo\"]\nchain = [{ kind = \"rate-limit\", overall_calls = 1, seconds = 3600 }]\n\
                    [tools.x]\ndescription = \"x\"\ncommand = [\"true\"]\n";
     assert_eq!(Place::with(limited).run(&["config", "check", "creole.toml"]).code, Some(0));
@@ -68,42 +68,47 @@ fn a_certificate_that_cannot_be_trusted_is_explained() {
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = params.self_signed(&key).unwrap().pem();
-    let place = Place::with(
+    let sandbox = Place::with(
         "[server]\npacks = [\"echo\"]\n[http.tls]\ncertificate = \"ca.pem\"\nkey = \"key.pem\"\n",
     );
-    place.write("ca.pem", &authority);
-    place.write("key.pem", &key.serialize_pem());
-    let file = place.path().join("creole.toml").display().to_string();
+    sandbox.write("ca.pem", &authority);
+    sandbox.write("key.pem", &key.serialize_pem());
+    let file = sandbox.path().join("creole.toml").display().to_string();
     let listening = ListeningServer::start(&[&file]).unwrap();
     let url = format!("https://localhost:{}/mcp", listening.address().port());
-    let ran = place.run(&["list", &url, "--cacert", "ca.pem"]);
-    assert_says(&ran, 1, "its certificate is a CA certificate and not a server certificate");
+    let output = sandbox.run(&["list", &url, "--cacert", "ca.pem"]);
+    assert_says(&output, 1, "its certificate is a CA certificate and not a server certificate");
 }
 
 #[test]
 fn a_program_that_is_no_server_is_shown_with_what_it_wrote() {
-    let place = Place::with("");
-    let ran = place.run(&["list", "--", "echo", "hello", "world"]);
+    let sandbox = Place::with("");
+    let output = sandbox.run(&["list", "--", "echo", "hello", "world"]);
     assert_says(
-        &ran,
+        &output,
         1,
         "`echo` exited with code 0 without an MCP response; it wrote:\n  hello world",
     );
     // The error is printed once, without empty lines between those of the program.
-    let ran = place.run(&["list", "--", "sh", "-c", "echo one; echo two; echo three >&2; exit 3"]);
+    let output =
+        sandbox.run(&["list", "--", "sh", "-c", "echo one; echo two; echo three >&2; exit 3"]);
     let expected = "error: `sh` exited with code 3 without an MCP response; it wrote:\n  one\n  two\n  three\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), expected));
+    assert_eq!((output.code, output.stderr.as_str()), (Some(1), expected));
 }
 
 #[test]
 fn a_program_that_never_answers_is_shown_with_what_it_wrote() {
-    let place = Place::with("[server]\npacks = [\"hello\"]\n[http]\nlisten = \"127.0.0.1:0\"\n");
+    let sandbox = Place::with("[server]\npacks = [\"hello\"]\n[http]\nlisten = \"127.0.0.1:0\"\n");
     let binary = creole_acceptance::stage::stdio::binary().unwrap().display().to_string();
-    let ran = place.run(&["list", "--timeout", "6", "--", &binary, "serve", "creole.toml"]);
-    assert_says(&ran, 1, "WARN `creole` has not responded for 5 s");
-    assert_says(&ran, 1, "error: `creole` did not respond within 6 s; its last lines on stderr:\n");
+    let output = sandbox.run(&["list", "--timeout", "6", "--", &binary, "serve", "creole.toml"]);
+    assert_says(&output, 1, "WARN `creole` has not responded for 5 s");
     assert_says(
-        &ran,
+        &output,
+        1,
+        "error: `creole` did not respond within 6 s; its last lines on stderr:\n",
+    );
+    assert_says(
+        &output,
         1,
         "  creole: serving HTTP because of `[http]`; use --stdio to serve stdin and stdout\n",
     );
@@ -111,11 +116,11 @@ fn a_program_that_never_answers_is_shown_with_what_it_wrote() {
 
 #[test]
 fn json_is_not_read_as_a_configuration() {
-    let place = Place::with("{ \"mcpServers\": {} }\n");
+    let sandbox = Place::with("{ \"mcpServers\": {} }\n");
     for words in [&["serve", "creole.toml"][..], &["list", "--config", "creole.toml"]] {
-        let ran = place.run(words);
-        assert_says(&ran, 2, "is JSON, but a configuration is TOML");
-        assert_says(&ran, 2, "`creole import creole.toml` converts it to a configuration");
+        let output = sandbox.run(words);
+        assert_says(&output, 2, "is JSON, but a configuration is TOML");
+        assert_says(&output, 2, "`creole import creole.toml` converts it to a configuration");
     }
 }
 
@@ -123,7 +128,7 @@ fn json_is_not_read_as_a_configuration() {
 fn a_port_alone_means_this_machine() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let ran = Place::with("").run(&["serve", "--http", &port]);
-    let why = "the address is in use by another program; stop it, or choose another port with --http or `listen`";
-    assert_says(&ran, 1, &format!("cannot listen on 127.0.0.1:{port}: {why}"));
+    let output = Place::with("").run(&["serve", "--http", &port]);
+    let reason = "the address is in use by another program; stop it, or choose another port with --http or `listen`";
+    assert_says(&output, 1, &format!("cannot listen on 127.0.0.1:{port}: {reason}"));
 }

@@ -17,16 +17,16 @@ fn check(url: &str, account: Option<(&str, &str)>) -> (String, Option<i32>) {
         command.env("CREOLE_WORDPRESS_USER", user).env("CREOLE_WORDPRESS_PASSWORD", password);
     }
     let output = command.output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (String::from_utf8(said).unwrap(), output.status.code())
+    let bytes = [output.stdout, output.stderr].concat();
+    (String::from_utf8(bytes).unwrap(), output.status.code())
 }
 
 #[track_caller]
 fn assert_says(site: &RunningSite, user: &str, lines: &[&str]) {
-    let (said, code) = check(&site.url(), Some((user, site.password(user))));
-    assert_eq!(code, Some(0), "{said}");
+    let (text, code) = check(&site.url(), Some((user, site.password(user))));
+    assert_eq!(code, Some(0), "{text}");
     for line in lines {
-        assert!(said.lines().any(|said| said.starts_with(line)), "{line}\n{said}");
+        assert!(text.lines().any(|text| text.starts_with(line)), "{line}\n{text}");
     }
 }
 
@@ -42,10 +42,10 @@ fn missing_parts_of_a_site_are_reported() {
     ];
     assert_says(&site, "admin", &late);
     // The output contains the plugin, so that a user without the repository has it.
-    let (said, _) = check(&site.url(), Some(("admin", site.password("admin"))));
-    assert!(said.contains(&early_auth()), "{said}");
-    let (said, _) = check(&site.url(), None);
-    assert!(said.contains("\n       account    not checked"), "{said}");
+    let (text, _) = check(&site.url(), Some(("admin", site.password("admin"))));
+    assert!(text.contains(&early_auth()), "{text}");
+    let (text, _) = check(&site.url(), None);
+    assert!(text.contains("\n       account    not checked"), "{text}");
     site.plugin("early-auth.php", Some(&early_auth()));
     assert_says(&site, "admin", &["ok     early auth BuddyBoss sees the authenticated user"]);
     assert_says(
@@ -55,10 +55,10 @@ fn missing_parts_of_a_site_are_reported() {
     );
     site.plugin("platform-off", Some(""));
     assert_says(&site, "admin", &["wrong  platform   BuddyBoss is not active"]);
-    let (said, _) = check(&site.url(), Some(("admin", "the password of admin")));
+    let (text, _) = check(&site.url(), Some(("admin", "the password of admin")));
     assert!(
-        said.contains("wrong  account    the site rejects this user name and password"),
-        "{said}"
+        text.contains("wrong  account    the site rejects this user name and password"),
+        "{text}"
     );
 }
 
@@ -93,19 +93,19 @@ fn a_url_without_a_site_is_reported() {
         Some(answer("200 OK", "Content-Type: text/html\r\n", "<h1>Hello</h1>"))
     };
     let page = Mock::with(html);
-    let (said, code) = check(&page.url(), None);
+    let (text, code) = check(&page.url(), None);
     assert_eq!(code, Some(1));
-    assert!(said.contains("the site is not WordPress"), "{said}");
-    let (said, code) = check("example.org", None);
-    assert_eq!((code, said.contains("begins with neither https://")), (Some(2), true), "{said}");
-    let (said, code) = check(&page.url(), Some(("admin", "")));
-    assert_eq!((code, said.contains("set both, or neither")), (Some(2), true), "{said}");
-    let (said, code) = check("http://127.0.0.1:1", None);
+    assert!(text.contains("the site is not WordPress"), "{text}");
+    let (text, code) = check("example.org", None);
+    assert_eq!((code, text.contains("begins with neither https://")), (Some(2), true), "{text}");
+    let (text, code) = check(&page.url(), Some(("admin", "")));
+    assert_eq!((code, text.contains("set both, or neither")), (Some(2), true), "{text}");
+    let (text, code) = check("http://127.0.0.1:1", None);
     assert_eq!(
-        (code, said.contains("http://127.0.0.1:1: could not reach")),
+        (code, text.contains("http://127.0.0.1:1: could not reach")),
         (Some(1), true),
-        "{said}"
+        "{text}"
     );
-    let (said, code) = check("http://example.org", Some(("admin", "secret")));
-    assert_eq!((code, said.contains("would be sent unencrypted")), (Some(2), true), "{said}");
+    let (text, code) = check("http://example.org", Some(("admin", "secret")));
+    assert_eq!((code, text.contains("would be sent unencrypted")), (Some(2), true), "{text}");
 }

@@ -21,11 +21,11 @@ fn clients_of_standard_streams_call_tools_through_the_bridge() {
         if here(peer.name(), peers::installed(peer)).is_none() {
             continue;
         }
-        let told = peers::run(peer, Mode::Legacy, &steps, &bridge).unwrap();
-        assert_eq!(told["errors"], json!([]), "{peer}: {told}");
-        assert_eq!(told["protocol"], "2025-11-25", "{peer}");
-        let text = &told["call"]["content"][0]["text"];
-        assert!(text.as_str().is_some_and(|text| text.starts_with("[{")), "{peer}: {told}");
+        let message = peers::run(peer, Mode::Legacy, &steps, &bridge).unwrap();
+        assert_eq!(message["errors"], json!([]), "{peer}: {message}");
+        assert_eq!(message["protocol"], "2025-11-25", "{peer}");
+        let text = &message["call"]["content"][0]["text"];
+        assert!(text.as_str().is_some_and(|text| text.starts_with("[{")), "{peer}: {message}");
     }
 }
 

@@ -40,8 +40,8 @@ pub(crate) fn called_as(
 fn broken(
     answer: impl Fn(&ServiceRequest) -> String + Send + Sync + 'static,
 ) -> (Mock, ListeningServer, TempDir) {
-    let site = Mock::with(move |asked| {
-        asked.line.contains("/buddyboss/v1/members").then(|| answer(asked))
+    let site = Mock::with(move |request| {
+        request.line.contains("/buddyboss/v1/members").then(|| answer(request))
     });
     let (server, data) = front(&site.url());
     (site, server, data)
@@ -51,8 +51,8 @@ fn broken(
 fn assert_told(raw: &str, expected: &str) {
     let raw = raw.to_owned();
     let (_site, server, _data) = broken(move |_| raw.clone());
-    let told = called(&server, "buddyboss_list_members", &json!({}));
-    assert_eq!(told, (expected.to_owned(), true));
+    let message = called(&server, "buddyboss_list_members", &json!({}));
+    assert_eq!(message, (expected.to_owned(), true));
 }
 
 #[test]
@@ -87,16 +87,16 @@ fn a_password_never_follows_a_redirect_to_another_origin() {
     let target = format!("{}/wp-json/buddyboss/v1/members", elsewhere.url());
     let (_site, server, _data) =
         broken(move |_| answer("302 Found", &format!("Location: {target}\r\n"), ""));
-    let (told, is_error) = called(&server, "buddyboss_list_members", &json!({}));
-    assert!(is_error && told.contains("responded with a redirect"), "{told}");
+    let (message, is_error) = called(&server, "buddyboss_list_members", &json!({}));
+    assert!(is_error && message.contains("responded with a redirect"), "{message}");
     assert!(elsewhere.asked().is_empty());
 }
 
 #[test]
 fn a_silent_site_times_out_and_a_write_is_not_repeated() {
-    let site = Mock::with(|asked| {
-        let hangs = asked.line.contains("/buddyboss/v1/members?")
-            || asked.line.starts_with("POST /wp-json/wp/v2/users");
+    let site = Mock::with(|request| {
+        let hangs = request.line.contains("/buddyboss/v1/members?")
+            || request.line.starts_with("POST /wp-json/wp/v2/users");
         hangs.then(|| {
             delay(Duration::from_secs(10));
             String::new()
@@ -108,13 +108,13 @@ fn a_silent_site_times_out_and_a_write_is_not_repeated() {
                 url = \"${CREOLE_WORDPRESS_URL}\"\n[http]\npath = \"/wp-json/buddyboss-mcp/v1/mcp\"\nlegacy_sse = \"\"";
     std::fs::write(&file, text).unwrap();
     let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
-    let told = called(&server, "buddyboss_list_members", &json!({}));
-    assert_eq!(told.0, "Error: could not reach WordPress: timed out after 1 s");
+    let message = called(&server, "buddyboss_list_members", &json!({}));
+    assert_eq!(message.0, "Error: could not reach WordPress: timed out after 1 s");
     let new = json!({"username": "kim", "email": "kim@example.org", "password": "secret words"});
-    let (told, is_error) = called(&server, "buddyboss_create_member", &new);
+    let (message, is_error) = called(&server, "buddyboss_create_member", &new);
     let expected =
         "Error: could not reach WordPress: timed out after 1 s; it may or may not have been done";
-    assert_eq!((told.as_str(), is_error), (expected, true));
+    assert_eq!((message.as_str(), is_error), (expected, true));
     assert_eq!(site.count("POST "), 1);
     assert!(!server.log().contains("secret words"), "{}", server.log());
 }
@@ -149,13 +149,13 @@ fn callers_are_looked_up_once_and_only_their_own_password_is_sent() {
     );
     let request = post(list, Some(ADMIN)).with("Cookie", "a=b").with("X-WP-Nonce", "1");
     assert_eq!(request.send(server.address()).unwrap().head.status, 200);
-    for asked in site.asked() {
+    for received in site.asked() {
         let allowed =
             ["accept", "user-agent", "authorization", "host", "content-type", "content-length"];
-        let foreign = asked.head.iter().find(|(name, _)| !allowed.contains(&name.as_str()));
-        assert_eq!(foreign, None, "{}", asked.line);
-        let is_public = asked.line.starts_with("GET /wp-json/?");
-        assert_eq!(asked.header("authorization").is_none(), is_public, "{}", asked.line);
+        let foreign = received.head.iter().find(|(name, _)| !allowed.contains(&name.as_str()));
+        assert_eq!(foreign, None, "{}", received.line);
+        let is_public = received.line.starts_with("GET /wp-json/?");
+        assert_eq!(received.header("authorization").is_none(), is_public, "{}", received.line);
     }
     assert!(!server.log().contains("YWRtaW46cGFzcw"), "{}", server.log());
 }
@@ -163,12 +163,12 @@ fn callers_are_looked_up_once_and_only_their_own_password_is_sent() {
 #[test]
 fn somebody_else_never_acts_with_the_password_of_another() {
     // Both users may manage options here. The response names the caller.
-    let site = Mock::with(|asked| {
-        let me = if asked.header("authorization") == Some(ADMIN) { 1 } else { 2 };
-        if asked.line.contains("/users/me") {
+    let site = Mock::with(|request| {
+        let me = if request.header("authorization") == Some(ADMIN) { 1 } else { 2 };
+        if request.line.contains("/users/me") {
             return Some(ok(&json!({"id": me, "capabilities": {"manage_options": true}})));
         }
-        asked.line.contains("/members/7").then(|| ok(&json!({"asked_by": me})))
+        request.line.contains("/members/7").then(|| ok(&json!({"asked_by": me})))
     });
     let (server, _data) = front(&site.url());
     thread::scope(|scope| {
@@ -178,8 +178,8 @@ fn somebody_else_never_acts_with_the_password_of_another() {
                 for _ in 0..5 {
                     let (text, _) =
                         called_as(server, caller, "buddyboss_get_member", &json!({"id": 7}));
-                    let told: Value = serde_json::from_str(&text).unwrap();
-                    assert_eq!(told["asked_by"], me);
+                    let message: Value = serde_json::from_str(&text).unwrap();
+                    assert_eq!(message["asked_by"], me);
                 }
             });
         }
@@ -206,15 +206,15 @@ fn who_guesses_passwords_is_made_to_wait_and_who_is_known_is_not() {
         (response.head.status, response.head.field("retry-after").is_some())
     };
     assert_eq!(status(ADMIN), (200, false));
-    let wrong = [
+    let invalid = [
         "YTpi", "YTpj", "YTpk", "YTpl", "YTpm", "YTpn", "YTpo", "YTpp", "YTpq", "YTpr", "YTps",
         "YTpt", "YTpu", "YTpv", "YTpw", "YTpx", "YTpy", "YTpz", "YTow", "YTox",
     ];
-    for guess in wrong {
+    for guess in invalid {
         assert_eq!(status(&format!("Basic {guess}")), (401, false), "{guess}");
     }
     assert_eq!(status("Basic YToy"), (429, true));
-    assert_eq!(site.count("GET /wp-json/wp/v2/users/me"), 1 + wrong.len());
+    assert_eq!(site.count("GET /wp-json/wp/v2/users/me"), 1 + invalid.len());
     assert_eq!(status(ADMIN), (200, false), "a user who is logged in can continue");
 }
 
@@ -265,16 +265,16 @@ fn on_standard_streams_the_account_of_the_configuration_calls() {
     for (account, expected) in rows {
         let (file, folder) = configured(&site, account);
         let mut server = Server::start_command(serve(folder.path(), &[file.to_str().unwrap()]));
-        let answer = server.call("buddyboss_get_member", &json!({"id": 1}));
-        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-        assert!(text.starts_with(expected), "{account}: {answer}");
+        let response = server.call("buddyboss_get_member", &json!({"id": 1}));
+        let text = response["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with(expected), "{account}: {response}");
     }
 }
 
 #[test]
 fn a_slow_call_is_answered_in_json_or_aborted() {
-    let site = Mock::with(|asked| {
-        asked.line.contains("/members/7").then(|| {
+    let site = Mock::with(|received| {
+        received.line.contains("/members/7").then(|| {
             delay(Duration::from_secs(3));
             ok(&json!({"id": 7}))
         })
@@ -299,8 +299,8 @@ fn a_slow_call_is_answered_in_json_or_aborted() {
 fn a_revoked_password_ends_with_the_first_call_that_the_site_refuses() {
     let is_revoked = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&is_revoked);
-    let site = Mock::with(move |asked| {
-        let comes_as_somebody = asked.header("authorization").is_some();
+    let site = Mock::with(move |request| {
+        let comes_as_somebody = request.header("authorization").is_some();
         let refuses = comes_as_somebody && seen.load(Ordering::SeqCst);
         refuses.then(|| refused(401, "incorrect_password"))
     });
@@ -309,8 +309,8 @@ fn a_revoked_password_ends_with_the_first_call_that_the_site_refuses() {
     let (_, is_error) = called_as(&server, ADMIN, "buddyboss_list_members", &list);
     assert!(!is_error);
     is_revoked.store(true, Ordering::SeqCst);
-    let (told, is_error) = called_as(&server, ADMIN, "buddyboss_list_members", &list);
-    assert!(is_error && told.contains("incorrect_password, HTTP 401"), "{told}");
+    let (message, is_error) = called_as(&server, ADMIN, "buddyboss_list_members", &list);
+    assert!(is_error && message.contains("incorrect_password, HTTP 401"), "{message}");
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let response = post(ping, Some(ADMIN)).send(server.address()).unwrap();
     assert_eq!(response.head.status, 401, "{}", response.text());

@@ -14,8 +14,8 @@ pub(crate) const ADMIN: &str = "Basic YWRtaW46cGFzcw==";
 pub(crate) const ED: &str = "Basic ZWQ6cGFzcw==";
 
 /// The id of the calling user at the site.
-fn user(asked: &ServiceRequest) -> u64 {
-    match asked.header("authorization") {
+fn user(request: &ServiceRequest) -> u64 {
+    match request.header("authorization") {
         Some(ADMIN) => 1,
         Some(ED) => 2,
         _ => 0,
@@ -77,26 +77,26 @@ impl Mock {
 
     /// The number of requests whose line begins with this text.
     pub(crate) fn count(&self, line: &str) -> usize {
-        self.asked().iter().filter(|asked| asked.line.starts_with(line)).count()
+        self.asked().iter().filter(|request| request.line.starts_with(line)).count()
     }
 }
 
 impl Shared {
     fn serve(&self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
-        let Some(asked) = ServiceRequest::read(&mut stream) else { return };
-        self.asked.lock().unwrap().push(asked.clone());
-        let answer = (self.fault)(&asked).unwrap_or_else(|| self.answer(&asked));
+        let Some(request) = ServiceRequest::read(&mut stream) else { return };
+        self.asked.lock().unwrap().push(request.clone());
+        let response = (self.fault)(&request).unwrap_or_else(|| self.answer(&request));
         // The client may have disconnected.
-        let _ = stream.get_mut().write_all(answer.as_bytes());
+        let _ = stream.get_mut().write_all(response.as_bytes());
     }
 
-    fn answer(&self, asked: &ServiceRequest) -> String {
+    fn answer(&self, request: &ServiceRequest) -> String {
         let has_platform = self.has_platform.load(Ordering::SeqCst);
-        let target = asked.line.split(' ').nth(1).unwrap_or_default();
+        let target = request.line.split(' ').nth(1).unwrap_or_default();
         let path = target.split('?').next().unwrap_or_default();
         let route = path.strip_prefix("/wp-json").unwrap_or_default();
-        match (route, user(asked)) {
+        match (route, user(request)) {
             ("/", _) if has_platform => ok(&json!({"namespaces": ["wp/v2", "buddyboss/v1"]})),
             ("/", _) => ok(&json!({"namespaces": ["wp/v2"]})),
             ("/wp/v2/users/me", 0) => refused(401, "rest_not_logged_in"),

@@ -19,7 +19,7 @@ use crate::transcripts;
 /// A running site, or `None` if it cannot be prepared here.
 pub(crate) fn site(variables: &[(&str, &str)]) -> Option<RunningSite> {
     let prepared = here("WordPress", WordPress::prepared())?;
-    let site = prepared.start(variables).unwrap_or_else(|said| panic!("{said}"));
+    let site = prepared.start(variables).unwrap_or_else(|text| panic!("{text}"));
     Some(site)
 }
 
@@ -92,7 +92,7 @@ curl -s -X POST $URL -u "$USER:$PASS" \
 fn the_curl_sequence_of_the_document_runs_unchanged() {
     let Some(site) = site(&[]) else { return };
     let (server, _data) = front(&site.url());
-    let ran = Command::new("sh")
+    let output = Command::new("sh")
         .args(["-c", SEQUENCE])
         .env("URL", format!("http://{}{PATH}", server.address()))
         .env("USER", "admin")
@@ -100,8 +100,8 @@ fn the_curl_sequence_of_the_document_runs_unchanged() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8(ran.stdout).unwrap();
-    let lines: Vec<&str> = said.split('\n').collect();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = printed.split('\n').collect();
     let message = |line: usize| serde_json::from_str::<Value>(lines[line]).unwrap();
     assert_eq!(message(0)["result"]["serverInfo"]["name"], "buddyboss-mcp-server");
     assert_eq!(lines[1], "");
@@ -122,17 +122,17 @@ fn the_inspector_lists_and_calls_with_a_password_of_the_site() {
     let url = format!("http://{}{PATH}", server.address());
     let steps = Steps::new().call("buddyboss_list_members", json!({"per_page": 3}));
     let header = format!("Authorization: {}", header_of(&site, "admin"));
-    let told = peers::inspect_at(Mode::Legacy, &steps, &url, &header).unwrap();
-    assert_eq!(told["errors"], json!([]), "{told}");
+    let message = peers::inspect_at(Mode::Legacy, &steps, &url, &header).unwrap();
+    assert_eq!(message["errors"], json!([]), "{message}");
     // The guide names the tested version.
-    let version = told["version"].as_str().unwrap();
+    let version = message["version"].as_str().unwrap();
     assert!(
         guide().contains(&format!("npx @modelcontextprotocol/inspector@{version} ")),
         "{version}"
     );
-    assert_eq!(told["server"]["name"], "buddyboss-mcp-server");
-    assert_eq!(told["tools"].as_array().unwrap().len(), 42, "{told}");
-    assert_eq!(told["call"]["content"][1]["text"], "Page 1 of 9, 25 in total.");
+    assert_eq!(message["server"]["name"], "buddyboss-mcp-server");
+    assert_eq!(message["tools"].as_array().unwrap().len(), 42, "{message}");
+    assert_eq!(message["call"]["content"][1]["text"], "Page 1 of 9, 25 in total.");
     let header = format!("Authorization: {}", header_of(&site, "ed"));
     let refused = peers::inspect_at(Mode::Legacy, &steps, &url, &header).unwrap_err();
     assert!(refused.contains("Insufficient permissions."), "{refused}");
@@ -183,139 +183,139 @@ impl Office {
 fn the_tools_change_the_site_as_documented() {
     let Some(site) = site(&[]) else { return };
     site.plugin("early-auth.php", Some(&early_auth()));
-    let office = Office::of(&site, "admin");
-    members(&office);
-    groups(&office);
-    feed(&office);
-    people(&office);
+    let service = Office::of(&site, "admin");
+    members(&service);
+    groups(&service);
+    feed(&service);
+    people(&service);
 }
 
-fn members(office: &Office) {
+fn members(service: &Office) {
     let new = json!({"username": "kim", "email": "kim@example.org", "password": "a long password", "name": "Kim"});
-    let kim = office.does("create_member", new.clone());
+    let kim = service.does("create_member", new.clone());
     assert!(!kim.to_string().contains("a long password"));
     let id = &kim["id"];
-    let read = office.does("get_member", json!({"id": id}));
+    let read = service.does("get_member", json!({"id": id}));
     assert_eq!((&read["email"], &read["name"]), (&json!("kim@example.org"), &json!("Kim")));
     assert_eq!(read.get("_links").or(read.get("avatar_urls")), None);
-    let again = office.fails("create_member", new);
+    let again = service.fails("create_member", new);
     assert!(again.contains("existing_user_login, HTTP 500"), "{again}");
-    let wrong = json!({"username": "x", "email": "no address", "password": "x"});
-    let wrong = office.fails("create_member", wrong);
-    assert!(wrong.contains("rest_invalid_param, HTTP 400"), "{wrong}");
-    office.does("update_member", json!({"id": id, "name": "Kim Doe", "member_type": "teacher"}));
-    assert_eq!(office.does("list_members", json!({"search": "Kim Doe"}))[0]["id"], *id);
-    let unknown = office.fails("update_member", json!({"id": id, "member_type": "nobody"}));
+    let invalid = json!({"username": "x", "email": "no address", "password": "x"});
+    let problem = service.fails("create_member", invalid);
+    assert!(problem.contains("rest_invalid_param, HTTP 400"), "{problem}");
+    service.does("update_member", json!({"id": id, "name": "Kim Doe", "member_type": "teacher"}));
+    assert_eq!(service.does("list_members", json!({"search": "Kim Doe"}))[0]["id"], *id);
+    let unknown = service.fails("update_member", json!({"id": id, "member_type": "nobody"}));
     assert_eq!(unknown, "Error: the site has no member type `nobody`");
     let half =
-        office.fails("update_member", json!({"id": id, "name": "K", "member_type": "nobody"}));
+        service.fails("update_member", json!({"id": id, "name": "K", "member_type": "nobody"}));
     assert!(
         half.starts_with("Error: `name` changed as asked, but `member_type` did not"),
         "{half}"
     );
-    let editors = office.does("list_members", json!({"role": "editor"}));
+    let editors = service.does("list_members", json!({"role": "editor"}));
     assert_eq!(editors.as_array().unwrap().len(), 1);
     assert_eq!(editors[0]["name"], "Ed Doe");
-    assert_eq!(office.does("list_members", json!({"role": "nobody-has-it"})), json!([]));
-    let own = office.fails("delete_member", json!({"id": 1, "reassign": id}));
+    assert_eq!(service.does("list_members", json!({"role": "nobody-has-it"})), json!([]));
+    let own = service.fails("delete_member", json!({"id": 1, "reassign": id}));
     assert!(own.starts_with("Error: this is your own account"), "{own}");
-    office.does("delete_member", json!({"id": id, "reassign": 1}));
-    let gone = office.fails("get_member", json!({"id": id}));
+    service.does("delete_member", json!({"id": id, "reassign": 1}));
+    let gone = service.fails("get_member", json!({"id": id}));
     assert_eq!(gone, format!("Error: Member with ID {id} not found"));
 }
 
-fn groups(office: &Office) {
-    let group = office.does("create_group", json!({"name": "Readers", "status": "hidden"}));
+fn groups(service: &Office) {
+    let group = service.does("create_group", json!({"name": "Readers", "status": "hidden"}));
     assert_eq!(group["creator_id"], 1, "the caller is the organizer");
     let id = &group["id"];
-    assert_eq!(office.does("list_groups", json!({})).as_array().unwrap().len(), 1);
-    assert_eq!(office.does("list_groups", json!({"status": ["public"]})), json!([]));
-    office.does("update_group", json!({"id": id, "name": "Writers"}));
-    assert_eq!(office.does("get_group", json!({"id": id}))["name"], "Writers");
+    assert_eq!(service.does("list_groups", json!({})).as_array().unwrap().len(), 1);
+    assert_eq!(service.does("list_groups", json!({"status": ["public"]})), json!([]));
+    service.does("update_group", json!({"id": id, "name": "Writers"}));
+    assert_eq!(service.does("get_group", json!({"id": id}))["name"], "Writers");
     let added = json!({"group_id": id, "user_id": 2, "role": "mod"});
-    assert_eq!(office.does("add_group_member", added)["role"], "mod");
-    let all = office.does("list_group_members", json!({"group_id": id}));
+    assert_eq!(service.does("add_group_member", added)["role"], "mod");
+    let all = service.does("list_group_members", json!({"group_id": id}));
     assert_eq!(all, json!([{"id": 2, "role": "mod"}]));
-    office.does("update_group_member", json!({"group_id": id, "user_id": 2, "action": "ban"}));
+    service.does("update_group_member", json!({"group_id": id, "user_id": 2, "action": "ban"}));
     // The platform would report success for these.
     for (user, action) in [(2, "promote"), (3, "ban"), (3, "unban")] {
         let change = json!({"group_id": id, "user_id": user, "action": action, "role": "mod"});
-        let told = office.fails("update_group_member", change);
-        assert!(told.ends_with("; nothing was changed"), "{told}");
+        let message = service.fails("update_group_member", change);
+        assert!(message.ends_with("; nothing was changed"), "{message}");
     }
-    office.does("remove_group_member", json!({"group_id": id, "user_id": 2}));
-    assert_eq!(office.does("list_group_members", json!({"group_id": id})), json!([]));
-    office.does("delete_group", json!({"id": id}));
-    let gone = office.fails("get_group", json!({"id": id}));
+    service.does("remove_group_member", json!({"group_id": id, "user_id": 2}));
+    assert_eq!(service.does("list_group_members", json!({"group_id": id})), json!([]));
+    service.does("delete_group", json!({"id": id}));
+    let gone = service.fails("get_group", json!({"id": id}));
     assert_eq!(gone, format!("Error: Group with ID {id} not found"));
 }
 
-fn feed(office: &Office) {
-    let told = office.fails("create_activity", json!({"content": "Hello", "group_id": 99}));
-    assert_eq!(told, "Error: Group with ID 99 not found; nothing was sent");
-    let group = office.does("create_group", json!({"name": "Writers"}))["id"].clone();
-    let post = office.does("create_activity", json!({"content": "Hello", "group_id": group}));
+fn feed(service: &Office) {
+    let message = service.fails("create_activity", json!({"content": "Hello", "group_id": 99}));
+    assert_eq!(message, "Error: Group with ID 99 not found; nothing was sent");
+    let group = service.does("create_group", json!({"name": "Writers"}))["id"].clone();
+    let post = service.does("create_activity", json!({"content": "Hello", "group_id": group}));
     assert_eq!((&post["component"], &post["primary_item_id"]), (&json!("groups"), &group));
     let id = &post["id"];
-    assert_eq!(office.does("favorite_activity", json!({"id": id}))["favorited"], true);
-    assert_eq!(office.does("favorite_activity", json!({"id": id}))["favorited"], false);
-    let comment = office.does("comment_activity", json!({"id": id, "content": "Welcome"}));
+    assert_eq!(service.does("favorite_activity", json!({"id": id}))["favorited"], true);
+    assert_eq!(service.does("favorite_activity", json!({"id": id}))["favorited"], false);
+    let comment = service.does("comment_activity", json!({"id": id, "content": "Welcome"}));
     assert_eq!(comment["comments"][0]["content"], "Welcome");
     assert_eq!(
-        office.does("list_activity_comments", json!({"id": id})).as_array().unwrap().len(),
+        service.does("list_activity_comments", json!({"id": id})).as_array().unwrap().len(),
         1
     );
-    office.does("delete_activity", json!({"id": id}));
+    service.does("delete_activity", json!({"id": id}));
     let lost = json!({"recipients": [2, 9999], "message": "Hi"});
-    let lost = office.fails("send_message", lost);
+    let lost = service.fails("send_message", lost);
     assert_eq!(lost, "Error: Member with ID 9999 not found; nothing was sent");
-    let lost = office.fails("mark_message_read", json!({"id": 9999}));
+    let lost = service.fails("mark_message_read", json!({"id": 9999}));
     assert_eq!(lost, "Error: Thread with ID 9999 not found; nothing was sent");
     let sent = json!({"recipients": "2,3", "message": "Hi", "subject": "All"});
-    let sent = office.does("send_message", sent);
+    let sent = service.does("send_message", sent);
     assert_eq!((&sent["sender_id"], &sent["recipients"]), (&json!(1), &json!([2, 3])));
-    let read = office.does("mark_message_read", json!({"id": sent["id"], "read": false}));
+    let read = service.does("mark_message_read", json!({"id": sent["id"], "read": false}));
     assert_eq!(read["unread"], true);
-    office.does("delete_message_thread", json!({"id": sent["id"]}));
+    service.does("delete_message_thread", json!({"id": sent["id"]}));
 }
 
-fn people(office: &Office) {
-    let friend = office.does("add_friend", json!({"friend_id": 2}));
+fn people(service: &Office) {
+    let friend = service.does("add_friend", json!({"friend_id": 2}));
     assert_eq!(friend["initiator_id"], 1);
     let id = &friend["id"];
-    let requests = office.does("list_friend_requests", json!({"user_id": 1}));
+    let requests = service.does("list_friend_requests", json!({"user_id": 1}));
     assert_eq!(requests.as_array().unwrap().len(), 1);
-    assert_eq!(office.does("list_friends", json!({"user_id": 1})), json!([]));
-    let gone = office.does("remove_friend", json!({"id": id}));
+    assert_eq!(service.does("list_friends", json!({"user_id": 1})), json!([]));
+    let gone = service.does("remove_friend", json!({"id": id}));
     assert_eq!(gone["deleted"], true);
-    office.fails("remove_friend", json!({"id": id}));
+    service.fails("remove_friend", json!({"id": id}));
     let data = json!({"field_id": 1, "user_id": 2, "value": "Ghent"});
-    office.does("update_xprofile_data", data);
-    let data = office.does("get_xprofile_data", json!({"field_id": 1, "user_id": 2}));
+    service.does("update_xprofile_data", data);
+    let data = service.does("get_xprofile_data", json!({"field_id": 1, "user_id": 2}));
     assert_eq!(data["value"]["raw"], "Ghent");
     for value in [json!(["Red", "Blue"]), json!("Red")] {
         let data = json!({"field_id": 2, "user_id": 2, "value": value});
-        let stored = office.does("update_xprofile_data", data)["value"]["unserialized"].clone();
+        let stored = service.does("update_xprofile_data", data)["value"]["unserialized"].clone();
         let expected = if value.is_array() { value } else { json!([value]) };
         assert_eq!(stored, expected);
     }
     let data = json!({"field_id": 3, "user_id": 2, "value": "1990-05-17"});
-    assert_eq!(office.does("update_xprofile_data", data)["value"]["raw"], "1990-05-17 00:00:00");
-    not_ours(office);
-    assert_eq!(office.does("list_notifications", json!({})), json!([]));
-    assert_eq!(office.does("list_components", json!({}))[0]["status"], "active");
+    assert_eq!(service.does("update_xprofile_data", data)["value"]["raw"], "1990-05-17 00:00:00");
+    not_ours(service);
+    assert_eq!(service.does("list_notifications", json!({})), json!([]));
+    assert_eq!(service.does("list_components", json!({}))[0]["status"], "active");
 }
 
 /// A friendship of two other users, and the friendship of the caller with one of them.
-fn not_ours(office: &Office) {
+fn not_ours(service: &Office) {
     let others = json!({"friend_id": 3, "initiator_id": 2, "force": true});
-    let others = office.does("add_friend", others)["id"].clone();
-    let own = office.does("add_friend", json!({"friend_id": 2, "force": true}))["id"].clone();
-    let told = office.fails("remove_friend", json!({"id": others}));
-    assert!(told.contains("between members 2 and 3"), "{told}");
-    let left = office.does("list_friends", json!({"user_id": 1}));
-    assert!(left.as_array().unwrap().iter().any(|it| it["id"] == own), "{left}");
-    assert_eq!(office.does("remove_friend", json!({"id": own}))["deleted"], true);
+    let others = service.does("add_friend", others)["id"].clone();
+    let own = service.does("add_friend", json!({"friend_id": 2, "force": true}))["id"].clone();
+    let message = service.fails("remove_friend", json!({"id": others}));
+    assert!(message.contains("between members 2 and 3"), "{message}");
+    let left = service.does("list_friends", json!({"user_id": 1}));
+    assert!(left.as_array().unwrap().iter().any(|value| value["id"] == own), "{left}");
+    assert_eq!(service.does("remove_friend", json!({"id": own}))["deleted"], true);
 }
 
 #[test]
@@ -338,15 +338,15 @@ fn the_plugin_of_the_guide_exposes_only_rest_routes() {
 #[test]
 fn a_site_that_checks_passwords_late_is_not_believed() {
     let Some(site) = site(&[]) else { return };
-    let office = Office::of(&site, "admin");
-    let post = office.does("create_activity", json!({"content": "Hello"}));
+    let service = Office::of(&site, "admin");
+    let post = service.does("create_activity", json!({"content": "Hello"}));
     for (tool, arguments) in [
         ("comment_activity", json!({"id": post["id"], "content": "Lost"})),
         ("mark_message_read", json!({"id": 1})),
         ("remove_friend", json!({"id": 1})),
     ] {
-        let told = office.fails(tool, arguments);
-        assert!(told.contains("checks Application Passwords too late"), "{tool}: {told}");
+        let message = service.fails(tool, arguments);
+        assert!(message.contains("checks Application Passwords too late"), "{tool}: {message}");
     }
 }
 
@@ -357,8 +357,8 @@ mod base64_of {
         let group = |bytes: &[u8]| {
             let value = bytes.iter().fold(0_u32, |value, byte| value << 8 | u32::from(*byte))
                 << (8 * (3 - bytes.len()));
-            let letter = |place: usize| match place <= bytes.len() {
-                true => char::from(LETTERS[(value >> (18 - 6 * place) & 63) as usize]),
+            let letter = |index: usize| match index <= bytes.len() {
+                true => char::from(LETTERS[(value >> (18 - 6 * index) & 63) as usize]),
                 false => '=',
             };
             (0..4).map(letter).collect::<String>()

@@ -82,12 +82,12 @@ fn the_example_of_the_guide_reads_and_writes_posts_as_the_caller() {
     assert_eq!(changed["title"]["raw"], "Another");
     let (drafts, _) = called(&server, &admin, "wp_list_posts", &json!({"status": ["draft"]}));
     assert_eq!(drafts[0]["id"], *id);
-    let (told, is_error) = called(&server, &ed, "wp_list_posts", &json!({"orderby": "moon"}));
-    assert!(is_error, "{told}");
-    let (told, is_error) = called(&server, &ed, "wp_get_post", &json!({"id": 99999}));
+    let (message, is_error) = called(&server, &ed, "wp_list_posts", &json!({"orderby": "moon"}));
+    assert!(is_error, "{message}");
+    let (message, is_error) = called(&server, &ed, "wp_get_post", &json!({"id": 99999}));
     assert!(
-        is_error && told.as_str().unwrap().contains("rest_post_invalid_id, HTTP 404"),
-        "{told}"
+        is_error && message.as_str().unwrap().contains("rest_post_invalid_id, HTTP 404"),
+        "{message}"
     );
     let (_, is_error) = called(&server, &ed, "wp_delete_post", &json!({"id": id, "force": true}));
     assert!(!is_error);
@@ -107,7 +107,7 @@ fn every_route_of_a_site_is_a_tool_with_a_valid_schema() {
     let mut names = names(&all);
     for tool in &all {
         jsonschema::meta::validate(&tool["inputSchema"])
-            .unwrap_or_else(|wrong| panic!("{tool}: {wrong}"));
+            .unwrap_or_else(|error| panic!("{tool}: {error}"));
     }
     names.sort_unstable();
     names.dedup();
@@ -129,24 +129,24 @@ fn a_route_of_the_platform_is_not_written_where_the_write_would_be_lost() {
     fs::write(&file, text).unwrap();
     let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
     let admin = header_of(&site, "admin");
-    let (told, is_error) = called(
+    let (message, is_error) = called(
         &server,
         &admin,
         "buddyboss_create_activity_comment",
         &json!({"id": 1, "content": "x"}),
     );
-    assert!(is_error && told.as_str().unwrap().contains("too late"), "{told}");
-    assert!(site.asked().iter().all(|asked| asked["method"] != "POST"), "nothing was sent");
+    assert!(is_error && message.as_str().unwrap().contains("too late"), "{message}");
+    assert!(site.asked().iter().all(|request| request["method"] != "POST"), "nothing was sent");
     site.plugin("early-auth.php", Some(&early_auth()));
     let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
-    let (told, is_error) =
+    let (message, is_error) =
         called(&server, &admin, "buddyboss_create_activity", &json!({"content": "Hello"}));
-    assert!(!is_error, "{told}");
-    let (told, is_error) = called(
+    assert!(!is_error, "{message}");
+    let (message, is_error) = called(
         &server,
         &admin,
         "buddyboss_create_activity_comment",
         &json!({"id": 1, "content": "x"}),
     );
-    assert!(!is_error, "{told}");
+    assert!(!is_error, "{message}");
 }

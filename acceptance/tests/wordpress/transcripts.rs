@@ -33,7 +33,7 @@ pub(crate) fn all() -> Vec<Transcript> {
     let folder = repository().join("acceptance/transcripts/seeds/004-buddyboss");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|it| it == "txt")).collect();
+        files.filter(|path| path.extension().is_some_and(|os_str| os_str == "txt")).collect();
     files.sort();
     let transcripts: Vec<Transcript> =
         files.iter().map(|file| Transcript::load(file).unwrap()).collect();
@@ -46,7 +46,7 @@ pub(crate) fn play(transcript: &Transcript, stage: &mut SiteStage) -> Option<Str
     assert_eq!(transcript.skip(NAME), None);
     transcript::run(transcript, stage, &mut |_: Direction, _: &str| {})
         .err()
-        .map(|it| it.to_string())
+        .map(|failure| failure.to_string())
 }
 
 #[test]

@@ -76,8 +76,8 @@ fn a_gateway_that_is_killed_leaves_none_of_ten_servers_behind() {
 /// A gateway whose servers are all listed.
 fn started() -> Option<(Server, Folder)> {
     let folder = Folder::new().unwrap();
-    let written = configuration(&folder)?;
-    fs::write(folder.path().join("creole.toml"), written).unwrap();
+    let text = configuration(&folder)?;
+    fs::write(folder.path().join("creole.toml"), text).unwrap();
     let command = serve(folder.path(), &["creole.toml", "--stdio"]);
     let mut gateway = Server::start_command(command).greeted();
     let mut missing = Vec::new();
@@ -93,15 +93,15 @@ fn started() -> Option<(Server, Folder)> {
 
 /// The configuration of all servers. `None` if one cannot be installed here.
 fn configuration(folder: &Folder) -> Option<String> {
-    let mut written = String::new();
+    let mut text = String::new();
     for (name, server, _) in CROWD {
         let command = crate::command(&server, folder)?;
         let words: Vec<_> = command.iter().map(|word| json!(word.to_str().unwrap())).collect();
         let mark = folder.path().display();
-        let _ = writeln!(written, "[upstreams.{name}]\ncommand = {}", json!(words));
-        let _ = writeln!(written, "env = {{ {MARK} = \"{mark}\" }}\n");
+        let _ = writeln!(text, "[upstreams.{name}]\ncommand = {}", json!(words));
+        let _ = writeln!(text, "env = {{ {MARK} = \"{mark}\" }}\n");
     }
-    Some(written)
+    Some(text)
 }
 
 /// The servers of which no tool is listed yet.

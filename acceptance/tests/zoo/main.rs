@@ -36,13 +36,13 @@ fn same(server: &Published, steps: &[ZooStep]) {
         .has_both_eras
         .then(|| (talk(ServerRoute::Direct, server, ZooEra::Stateless, steps), ZooEra::Stateless));
     let mut found = Vec::new();
-    for place in [ServerRoute::Connect, ServerRoute::Serve] {
+    for route in [ServerRoute::Connect, ServerRoute::Serve] {
         for era in [ZooEra::Handshake, ZooEra::Stateless] {
             let direct =
                 stateless.as_ref().filter(|_| era == ZooEra::Stateless).unwrap_or(&handshake);
-            let through = talk(place, server, era, steps);
+            let through = talk(route, server, era, steps);
             let differences = differences((&direct.0, direct.1), (&through, era));
-            found.extend(differences.into_iter().map(|it| format!("{place:?}, {era:?}: {it}")));
+            found.extend(differences.into_iter().map(|text| format!("{route:?}, {era:?}: {text}")));
         }
     }
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
@@ -63,10 +63,10 @@ fn command(server: &Published, folder: &Folder) -> Option<Vec<OsString>> {
 
 /// Performs one run. A run without Creole must succeed, because the others are compared with it.
 #[track_caller]
-fn talk(place: ServerRoute, server: &Published, era: ZooEra, steps: &[ZooStep]) -> Record {
-    let (mut client, _listening) = place.open(server, era).unwrap();
+fn talk(route: ServerRoute, server: &Published, era: ZooEra, steps: &[ZooStep]) -> Record {
+    let (mut client, _listening) = route.open(server, era).unwrap();
     let record = perform(&mut client, steps);
     let failed = record.iter().find(|entry| entry.seen.get("failed").is_some());
-    assert!(place != ServerRoute::Direct || failed.is_none(), "without Creole: {failed:?}");
+    assert!(route != ServerRoute::Direct || failed.is_none(), "without Creole: {failed:?}");
     record
 }

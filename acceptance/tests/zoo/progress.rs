@@ -16,13 +16,13 @@ fn each_progress_step_is_sent_once() {
     }
     let arguments = json!({"duration": 0.02, "steps": STEPS});
     let steps = vec![ZooStep::Call("trigger-long-running-operation", arguments); CALLS];
-    for place in [ServerRoute::Connect, ServerRoute::Serve] {
+    for route in [ServerRoute::Connect, ServerRoute::Serve] {
         for era in [ZooEra::Handshake, ZooEra::Stateless] {
-            let record = talk(place, &EVERYTHING, era, &steps);
-            assert_eq!(record.len(), 1 + CALLS, "{place:?}, {era:?}: {record:?}");
+            let record = talk(route, &EVERYTHING, era, &steps);
+            assert_eq!(record.len(), 1 + CALLS, "{route:?}, {era:?}: {record:?}");
             for entry in &record[1..] {
                 assert_eq!(entry.seen["result"]["isError"], Value::Null, "{:?}", entry.seen);
-                assert_told_once(&entry.seen, &format!("{place:?}, {era:?}"));
+                assert_told_once(&entry.seen, &format!("{route:?}, {era:?}"));
             }
         }
     }
@@ -36,7 +36,7 @@ fn assert_told_once(seen: &Value, way: &str) {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| it["progress"].as_u64().unwrap())
+        .map(|value| value["progress"].as_u64().unwrap())
         .collect();
     assert!(told.is_sorted_by(|one, next| one < next), "{way}: {told:?}");
     if seen["asked"] == json!([]) {

@@ -47,16 +47,17 @@ async fn connect(url: &str) -> Result<Client, String> {
         let is_stateless = revision.rules().era == Era::Stateless;
         (dialect.stateless, dialect.handshake) = (is_stateless, !is_stateless);
     }
-    let way = Address::Http(HttpAddress::new("suite", url).map_err(told)?);
+    let address = Address::Http(HttpAddress::new("suite", url).map_err(told)?);
     let client = ClientBuilder::new("creole-conformance-client", env!("CARGO_PKG_VERSION"));
-    let client =
-        client.dialect(dialect).on_form(|question| std::future::ready(filled_in(question)));
-    client.connect(way).await.map_err(told)
+    let client = client
+        .dialect(dialect)
+        .on_form(|input_request| std::future::ready(filled_in(input_request)));
+    client.connect(address).await.map_err(told)
 }
 
 /// A form with every default filled in, and every other boolean set to true.
-fn filled_in(question: InputRequest) -> Option<Raw> {
-    let InputRequest::Form { schema, .. } = question else { return None };
+fn filled_in(input_request: InputRequest) -> Option<Raw> {
+    let InputRequest::Form { schema, .. } = input_request else { return None };
     let schema: Value = schema.decode().ok()?;
     let mut content = Map::new();
     for (name, property) in schema["properties"].as_object()? {
@@ -103,9 +104,9 @@ async fn calls_of_the_context(client: &Client) -> Result<(), String> {
     let context = variable("MCP_CONFORMANCE_CONTEXT")?;
     let context: Value = serde_json::from_str(&context).map_err(|error| error.to_string())?;
     tools(client).await?;
-    for wanted in context["toolCalls"].as_array().into_iter().flatten() {
-        let tool = wanted["name"].as_str().unwrap_or_default();
-        client.call_tool(tool, &wanted["arguments"]).await.map_err(told)?;
+    for expected in context["toolCalls"].as_array().into_iter().flatten() {
+        let tool = expected["name"].as_str().unwrap_or_default();
+        client.call_tool(tool, &expected["arguments"]).await.map_err(told)?;
     }
     Ok(())
 }

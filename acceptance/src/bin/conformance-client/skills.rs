@@ -53,11 +53,11 @@ async fn verified(client: &Client, file: &Value) -> Result<String, String> {
 }
 
 /// Whether the manifest agrees with the entry.
-fn is_told_of(told: &Value, manifest: &str) -> Result<(), String> {
-    let name = told["name"].as_str().ok_or("a skill without a name")?;
+fn is_told_of(message: &Value, manifest: &str) -> Result<(), String> {
+    let name = message["name"].as_str().ok_or("a skill without a name")?;
     let skill = Skill::new(name, [("SKILL.md", manifest.as_bytes())]);
     let skill = skill.map_err(|error| error.to_string())?;
-    if told["name"] != skill.name() || told["description"] != skill.description() {
+    if message["name"] != skill.name() || message["description"] != skill.description() {
         return Err(format!("the manifest of `{name}` does not match its entry"));
     }
     Ok(())

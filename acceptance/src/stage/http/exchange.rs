@@ -84,13 +84,13 @@ impl Exchange {
         id: &Value,
     ) -> Result<Self, String> {
         let mut connection = Connection::open(address)?;
-        let ender = connection.ender()?;
+        let closer = connection.ender()?;
         connection.write(&request.bytes(address))?;
-        let (tell, begun) = channel();
+        let (sender, begun) = channel();
         let over = Arc::new(AtomicBool::new(false));
         let (client, is_over) = (Arc::clone(client), Arc::clone(&over));
         let reading = thread::spawn(move || {
-            let read = read(&client, &mut connection, kind, &tell);
+            let read = read(&client, &mut connection, kind, &sender);
             if let Err(error) = read
                 && !is_over.load(Ordering::Acquire)
             {
@@ -98,13 +98,13 @@ impl Exchange {
             }
             is_over.store(true, Ordering::Release);
         });
-        Ok(Self { kind, id: id.clone(), ender, begun, reading, over })
+        Ok(Self { kind, id: id.clone(), ender: closer, begun, reading, over })
     }
 
     /// Waits for the beginning of the response, or its end if it has no content.
-    pub(super) fn wait(&self, most: Duration) {
+    pub(super) fn wait(&self, max: Duration) {
         // A response that has not begun by then is not awaited.
-        let _ = self.begun.recv_timeout(most);
+        let _ = self.begun.recv_timeout(max);
     }
 
     /// Whether it is a request of this id.
@@ -170,8 +170,8 @@ fn document(client: &Client, kind: ClientLineKind, head: &Head, body: String) {
 
 fn hear(client: &Client, kind: ClientLineKind, line: String) {
     if kind == ClientLineKind::Initialize {
-        let welcome: Value = serde_json::from_str(&line).unwrap_or_default();
-        if let Some(version) = welcome["result"]["protocolVersion"].as_str() {
+        let initialize_result: Value = serde_json::from_str(&line).unwrap_or_default();
+        if let Some(version) = initialize_result["result"]["protocolVersion"].as_str() {
             locked(&client.session).version = Some(version.to_owned());
         }
     }

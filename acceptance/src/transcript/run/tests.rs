@@ -47,21 +47,21 @@ fn transcript(dialogue: &str) -> Transcript {
     Transcript::parse(Path::new("t.txt"), &text).unwrap()
 }
 
-fn play(dialogue: &str, stage: &mut Script) -> Result<(), String> {
-    run(&transcript(dialogue), stage, &mut |_, _| {}).map_err(|failure| failure.to_string())
+fn play(dialogue: &str, script: &mut Script) -> Result<(), String> {
+    run(&transcript(dialogue), script, &mut |_, _| {}).map_err(|failure| failure.to_string())
 }
 
 #[test]
 fn a_session_that_matches_passes() {
-    let mut stage = Script::answering(&[&[r#"{"id":1,"result":{}}"#]]);
-    assert_eq!(play("> {\"id\":1}\n< {\"result\":{},\"id\":1}\n", &mut stage), Ok(()));
-    assert_eq!(stage.sent, ["{\"id\":1}\n"]);
+    let mut script = Script::answering(&[&[r#"{"id":1,"result":{}}"#]]);
+    assert_eq!(play("> {\"id\":1}\n< {\"result\":{},\"id\":1}\n", &mut script), Ok(()));
+    assert_eq!(script.sent, ["{\"id\":1}\n"]);
 }
 
 #[test]
 fn a_different_message_fails_with_its_line_and_both_sides() {
-    let mut stage = Script::answering(&[&[r#"{"id":2}"#]]);
-    let report = play("> {\"id\":1}\n< {\"id\":1}\n", &mut stage).unwrap_err();
+    let mut script = Script::answering(&[&[r#"{"id":2}"#]]);
+    let report = play("> {\"id\":1}\n< {\"id\":1}\n", &mut script).unwrap_err();
     assert!(report.starts_with("t.txt:6: not the expected message (at id: 2, expected 1)"));
     assert!(report.contains("expected:\n      {\"id\":1}\n  got:\n      {\"id\":2}\n"));
     assert!(report.contains("conversation:\n      > {\"id\":1}\n      < {\"id\":2}\n"));
@@ -77,22 +77,22 @@ fn silence_where_a_message_is_expected_fails() {
 fn an_unexpected_message_fails_also_after_the_close() {
     let during = Script::answering(&[&["{}"]]);
     let after = Script::answering(&[&[], &["{}"]]);
-    for mut stage in [during, after] {
-        let report = play("> {}\n!\n", &mut stage).unwrap_err();
+    for mut script in [during, after] {
+        let report = play("> {}\n!\n", &mut script).unwrap_err();
         assert!(report.contains("an unexpected message"), "{report}");
     }
 }
 
 #[test]
 fn messages_after_the_close_can_be_expected() {
-    let mut stage = Script::answering(&[&[], &["{\"id\":1}"]]);
-    assert_eq!(play("> {}\n!\n< {\"id\":1}\n", &mut stage), Ok(()));
+    let mut script = Script::answering(&[&[], &["{\"id\":1}"]]);
+    assert_eq!(play("> {}\n!\n< {\"id\":1}\n", &mut script), Ok(()));
 }
 
 #[test]
 fn a_bad_end_fails() {
-    let mut stage = Script { end: Some("exit status: 1".into()), ..Script::default() };
-    let report = play("> {}\n", &mut stage).unwrap_err();
+    let mut script = Script { end: Some("exit status: 1".into()), ..Script::default() };
+    let report = play("> {}\n", &mut script).unwrap_err();
     assert!(report.contains("got:\n      exit status: 1"), "{report}");
 }
 
@@ -107,36 +107,37 @@ fn a_block_matches_in_any_order_and_a_plain_line_does_not() {
 
 #[test]
 fn a_captured_value_is_sent_back() {
-    let mut stage = Script::answering(&[&[r#"{"cursor":"p\n2"}"#], &[]]);
+    let mut script = Script::answering(&[&[r#"{"cursor":"p\n2"}"#], &[]]);
     let dialogue = "> {}\n< {\"cursor\":\"${next}\"}\n> {\"cursor\":\"${next}\"}\n";
-    assert_eq!(play(dialogue, &mut stage), Ok(()));
-    assert_eq!(stage.sent[1], "{\"cursor\":\"p\\n2\"}\n");
+    assert_eq!(play(dialogue, &mut script), Ok(()));
+    assert_eq!(script.sent[1], "{\"cursor\":\"p\\n2\"}\n");
 }
 
 #[test]
 fn a_name_that_is_unknown_fails_before_anything_is_sent() {
-    let mut stage = Script::default();
-    let report = play("> {\"cursor\":\"${next}\"}\n", &mut stage).unwrap_err();
+    let mut script = Script::default();
+    let report = play("> {\"cursor\":\"${next}\"}\n", &mut script).unwrap_err();
     assert!(report.contains("next has not been captured"));
-    assert!(stage.sent.is_empty());
+    assert!(script.sent.is_empty());
 }
 
 #[test]
 fn the_clock_moves_as_far_as_the_stage_allows() {
-    let mut stage = Script::default();
-    assert_eq!(play("+30s\n+500ms\n", &mut stage), Ok(()));
-    assert_eq!(stage.clock, Duration::from_millis(30_500));
-    assert!(play("+1m\n", &mut stage).unwrap_err().contains("cannot move the clock"));
+    let mut script = Script::default();
+    assert_eq!(play("+30s\n+500ms\n", &mut script), Ok(()));
+    assert_eq!(script.clock, Duration::from_millis(30_500));
+    assert!(play("+1m\n", &mut script).unwrap_err().contains("cannot move the clock"));
 }
 
 #[test]
 fn the_observer_sees_every_message() {
     let mut seen = Vec::new();
-    let mut stage = Script::answering(&[&["{\"id\":1}"]]);
+    let mut script = Script::answering(&[&["{\"id\":1}"]]);
     let transcript = transcript("> ping\n< {\"id\":1}\n");
-    run(&transcript, &mut stage, &mut |way, text| seen.push((way, text.to_owned()))).unwrap();
+    run(&transcript, &mut script, &mut |direction, text| seen.push((direction, text.to_owned())))
+        .unwrap();
     let expected = [(Direction::ToServer, "ping\n"), (Direction::ToClient, "{\"id\":1}")];
-    assert_eq!(seen, expected.map(|(way, text)| (way, text.to_owned())));
+    assert_eq!(seen, expected.map(|(direction, text)| (direction, text.to_owned())));
 }
 
 #[test]
@@ -153,6 +154,6 @@ fn an_update_rewrites_only_the_lines_that_differ() {
 
 #[test]
 fn an_update_of_a_true_transcript_changes_nothing() {
-    let mut stage = Script::answering(&[&["{\"id\":1}"]]);
-    assert!(update(&transcript("> a\n< {\"id\":\"…\"}\n"), &mut stage).unwrap().is_none());
+    let mut script = Script::answering(&[&["{\"id\":1}"]]);
+    assert!(update(&transcript("> a\n< {\"id\":\"…\"}\n"), &mut script).unwrap().is_none());
 }
