@@ -26,13 +26,13 @@ use sample::{Contender, Driver, Era, Measurements};
 pub(crate) fn stdio(arguments: &[String]) -> Result<(), String> {
     let options = Options::parse(arguments, STDIO_USAGE)?;
     let plan = options.plan();
-    let workshop = BuildFolder::find()?;
-    let contenders = workshop.contenders(options.creole.as_deref())?;
-    let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
+    let folder = BuildFolder::find()?;
+    let contenders = folder.contenders(options.creole.as_deref())?;
+    let driver = Driver::new(folder.build_driver()?, folder.empty_folder()?)?;
 
-    let began = Instant::now();
+    let started = Instant::now();
     let measurements = measure(&plan, &contenders, &driver)?;
-    let text = report::stdio(&plan, &contenders, &driver, &measurements, began.elapsed());
+    let text = report::stdio(&plan, &contenders, &driver, &measurements, started.elapsed());
     show(&text)
 }
 
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn an_invalid_option_shows_the_valid_ones() {
-        for wrong in [&["--fast"][..], &["--repetitions", "0"], &["--creole"]] {
-            assert!(parse(wrong).unwrap_err().contains("usage: cargo xtask bench stdio"));
+        for invalid in [&["--fast"][..], &["--repetitions", "0"], &["--creole"]] {
+            assert!(parse(invalid).unwrap_err().contains("usage: cargo xtask bench stdio"));
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn write() -> Result<(), String> {
     }
     for File { path, text } in &documents {
         let place = repository.root().join(path);
-        if fs::read_to_string(&place).is_ok_and(|written| written == *text) {
+        if fs::read_to_string(&place).is_ok_and(|output| output == *text) {
             continue;
         }
         fs::write(&place, text).map_err(|error| format!("cannot write {path}: {error}"))?;
@@ -98,20 +98,20 @@ fn orphans(repository: &Repository, documents: &[File]) -> Result<Vec<String>, S
 /// The first line in which a document differs from its file.
 fn difference(document: &File, written: Option<&str>) -> Option<String> {
     let File { path, text } = document;
-    let Some(written) = written else {
+    let Some(output) = written else {
         return Some(format!("{path}: is missing"));
     };
-    if written == text {
+    if output == text {
         return None;
     }
-    let mut pairs = text.lines().zip(written.lines());
-    let same = pairs.position(|(right, wrong)| right != wrong);
-    let index = same.unwrap_or_else(|| text.lines().count().min(written.lines().count()));
+    let mut pairs = text.lines().zip(output.lines());
+    let same = pairs.position(|(right, invalid)| right != invalid);
+    let index = same.unwrap_or_else(|| text.lines().count().min(output.lines().count()));
     let line = |text: &str| text.lines().nth(index).unwrap_or("(the end)").to_owned();
     Some(format!(
         "{path}:{}: is not current\n  written: {}\n  current: {}",
         index + 1,
-        line(written),
+        line(output),
         line(text),
     ))
 }
@@ -148,9 +148,9 @@ mod tests {
         let document = File { path: "a.md".into(), text: "one\ntwo\n".into() };
         assert_eq!(difference(&document, Some("one\ntwo\n")), None);
         assert_eq!(difference(&document, None).unwrap(), "a.md: is missing");
-        let told = difference(&document, Some("one\n2\n")).unwrap();
-        assert_eq!(told, "a.md:2: is not current\n  written: 2\n  current: two");
-        let told = difference(&document, Some("one\n")).unwrap();
-        assert!(told.contains("written: (the end)"));
+        let message = difference(&document, Some("one\n2\n")).unwrap();
+        assert_eq!(message, "a.md:2: is not current\n  written: 2\n  current: two");
+        let message = difference(&document, Some("one\n")).unwrap();
+        assert!(message.contains("written: (the end)"));
     }
 }

@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn an_invalid_command_shows_the_valid_ones() {
-        for wrong in [&["tset"][..], &["docs", "--chekc"], &["tidy", "now"], &["bench"]] {
-            let words: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+        for invalid in [&["tset"][..], &["docs", "--chekc"], &["tidy", "now"], &["bench"]] {
+            let words: Vec<String> = invalid.iter().map(ToString::to_string).collect();
             assert!(run(&words).unwrap_err().ends_with(USAGE));
         }
     }

@@ -19,9 +19,9 @@ pub(crate) struct File {
 impl Repository {
     /// Finds the root from the current folder.
     pub(crate) fn find() -> Result<Self, String> {
-        let here =
+        let path =
             std::env::current_dir().map_err(|error| format!("no current folder: {error}"))?;
-        here.ancestors()
+        path.ancestors()
             .find(|folder| folder.join("xtask/Cargo.toml").is_file())
             .map(|root| Self { root: root.to_owned() })
             .ok_or_else(|| "no xtask/Cargo.toml above this folder: run it in the repository".into())

@@ -26,13 +26,13 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
 }
 
 fn run_all(repository: &Repository) -> Result<(), String> {
-    let began = Instant::now();
+    let started = Instant::now();
     let mut notes = Vec::new();
     for (position, step) in STEPS.iter().enumerate() {
-        let place = format!("{}/{} ", position + 1, STEPS.len());
-        notes.extend(take(step, &place, repository)?);
+        let location = format!("{}/{} ", position + 1, STEPS.len());
+        notes.extend(take(step, &location, repository)?);
     }
-    say(&summary(STEPS.len(), began.elapsed(), &notes));
+    say(&summary(STEPS.len(), started.elapsed(), &notes));
     Ok(())
 }
 
@@ -43,22 +43,22 @@ fn run_only(repository: &Repository, name: &str) -> Result<(), String> {
 }
 
 /// Runs one step under a heading, and reports its duration.
-fn take(step: &Step, place: &str, repository: &Repository) -> Outcome {
+fn take(step: &Step, location: &str, repository: &Repository) -> Outcome {
     let Step { name, about, .. } = step;
-    say(&format!("\n== {place}{name}: {about}"));
-    let began = Instant::now();
+    say(&format!("\n== {location}{name}: {about}"));
+    let started = Instant::now();
     match (step.run)(repository) {
         Ok(note) => {
             if let Some(note) = &note {
                 say(&format!("== {name}: INCOMPLETE: {note}"));
             }
-            say(&format!("== {name}: passed in {}", seconds(began.elapsed())));
+            say(&format!("== {name}: passed in {}", seconds(started.elapsed())));
             Ok(note)
         }
         Err(problem) => Err(format!(
             "\n== {name}: FAILED after {}: {problem}\n   to repeat only this step: \
              cargo xtask test --only {name}",
-            seconds(began.elapsed()),
+            seconds(started.elapsed()),
         )),
     }
 }
@@ -91,23 +91,25 @@ mod tests {
 
     #[test]
     fn an_invalid_step_shows_the_valid_ones() {
-        let told = run(&["--only", "everything"]).unwrap_err();
+        let message = run(&["--only", "everything"]).unwrap_err();
         for step in STEPS {
-            assert!(told.contains(step.name), "{told}");
+            assert!(message.contains(step.name), "{message}");
         }
     }
 
     #[test]
     fn a_failure_names_the_command_that_repeats_it() {
         let step = Step { name: "lint", about: "", run: |_| Err("it is untidy".into()) };
-        let told = take(&step, "", &Repository::find().unwrap()).unwrap_err();
-        assert!(told.contains("it is untidy") && told.ends_with("cargo xtask test --only lint"));
+        let message = take(&step, "", &Repository::find().unwrap()).unwrap_err();
+        assert!(
+            message.contains("it is untidy") && message.ends_with("cargo xtask test --only lint")
+        );
     }
 
     #[test]
     fn the_summary_repeats_the_skipped_checks() {
         let notes = ["the schemas".to_owned()];
-        let told = summary(9, Duration::from_millis(1540), &notes);
-        assert_eq!(told, "\n== all 9 steps passed in 1.5 s\n   not checked: the schemas");
+        let message = summary(9, Duration::from_millis(1540), &notes);
+        assert_eq!(message, "\n== all 9 steps passed in 1.5 s\n   not checked: the schemas");
     }
 }

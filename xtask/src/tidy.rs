@@ -33,8 +33,8 @@ struct Findings(Vec<String>);
 
 impl Findings {
     /// Adds a finding for a line (counted from one) of a file, with the fix.
-    fn add(&mut self, path: &str, line: usize, wrong: &str, right: &str) {
-        self.0.push(format!("{path}:{line}: {wrong}; {right}"));
+    fn add(&mut self, path: &str, line: usize, invalid: &str, right: &str) {
+        self.0.push(format!("{path}:{line}: {invalid}; {right}"));
     }
 
     fn report(mut self, files: usize) -> Result<(), String> {

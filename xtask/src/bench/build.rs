@@ -18,9 +18,9 @@ pub(super) struct BuildFolder {
 impl BuildFolder {
     /// Finds the repository around the current folder.
     pub(super) fn find() -> Result<Self, String> {
-        let here =
+        let path =
             std::env::current_dir().map_err(|error| format!("no current folder: {error}"))?;
-        here.ancestors()
+        path.ancestors()
             .find(|folder| folder.join("bench/driver/Cargo.toml").is_file())
             .map(|root| Self { root: root.to_owned() })
             .ok_or_else(|| "no bench/driver above this folder: run it in the repository".to_owned())
@@ -135,13 +135,13 @@ impl BuildFolder {
     }
 }
 
-fn run_build(mut cargo: Command, what: &str) -> Result<(), String> {
-    tell(&format!("building {what}"))?;
+fn run_build(mut cargo: Command, description: &str) -> Result<(), String> {
+    tell(&format!("building {description}"))?;
     let status = cargo.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if status.success() {
         Ok(())
     } else {
-        Err(format!("{what} did not build ({status}): fix the errors above"))
+        Err(format!("{description} did not build ({status}): fix the errors above"))
     }
 }
 

@@ -68,21 +68,21 @@ impl GatewayBenchPlan {
 /// Measures everything and returns the report.
 pub(super) fn measure(options: &Options) -> Result<String, String> {
     let plan = GatewayBenchPlan::of(options);
-    let workshop = BuildFolder::find()?;
-    let (contenders, mut missing) = contenders::build(&workshop, options.creole.as_deref())?;
+    let folder = BuildFolder::find()?;
+    let (contenders, mut missing) = contenders::build(&folder, options.creole.as_deref())?;
     for peer in &missing {
         tell(&format!("NOT MEASURED: {peer}"))?;
     }
-    let generator = workshop.build_driver()?;
-    let driver = Driver::new(generator.clone(), workshop.empty_folder()?)?;
-    let creole = workshop.creole(options.creole.as_deref())?;
+    let generator = folder.build_driver()?;
+    let driver = Driver::new(generator.clone(), folder.empty_folder()?)?;
+    let creole = folder.creole(options.creole.as_deref())?;
     let workplace = SampleContext { plan: &plan, driver: &driver, creole: &creole };
 
-    let began = Instant::now();
+    let started = Instant::now();
     let mut measurements = take_samples(&workplace, &contenders, &mut missing)?;
     tell("a large result")?;
     measurements.held = memory::take(&contenders, &driver, &generator)?;
-    let took = began.elapsed();
+    let took = started.elapsed();
     Ok(report::write(&plan, &driver, &contenders, &missing, &measurements, took))
 }
 

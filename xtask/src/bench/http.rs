@@ -57,13 +57,13 @@ impl HttpBenchPlan {
 /// Measures everything and returns the report.
 pub(super) fn measure(options: &Options) -> Result<String, String> {
     let plan = HttpBenchPlan::of(options);
-    let workshop = BuildFolder::find()?;
-    let contenders = contenders::build(&workshop, options.creole.as_deref())?;
-    let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
+    let folder = BuildFolder::find()?;
+    let contenders = contenders::build(&folder, options.creole.as_deref())?;
+    let driver = Driver::new(folder.build_driver()?, folder.empty_folder()?)?;
 
-    let began = Instant::now();
+    let started = Instant::now();
     let measurements = take_samples(&plan, &contenders, &driver)?;
-    Ok(report::write(&plan, &contenders, &driver, &measurements, began.elapsed()))
+    Ok(report::write(&plan, &contenders, &driver, &measurements, started.elapsed()))
 }
 
 /// Takes all samples. Each repetition begins with another server, so that a change of the machine's speed affects all

@@ -22,12 +22,12 @@ const WINDOWS: [usize; 2] = [1, 50];
 /// Counts for the bare echo and for creole, and returns the report.
 pub(super) fn count(creole: Option<&Path>) -> Result<String, String> {
     require_valgrind()?;
-    let workshop = BuildFolder::find()?;
+    let folder = BuildFolder::find()?;
     let contenders = [
-        Contender::new(BARE, &workshop.bare()?, &[]),
-        Contender::new(CREOLE, &workshop.creole(creole)?, &["serve"]),
+        Contender::new(BARE, &folder.bare()?, &[]),
+        Contender::new(CREOLE, &folder.creole(creole)?, &["serve"]),
     ];
-    let driver = Driver::new(workshop.build_driver()?, workshop.empty_folder()?)?;
+    let driver = Driver::new(folder.build_driver()?, folder.empty_folder()?)?;
 
     let mut text = format!(
         "instructions per tools/call of `echo`, 16-byte message: (calls {FEW} to {MANY}) / {}\n\n\
@@ -42,7 +42,7 @@ pub(super) fn count(creole: Option<&Path>) -> Result<String, String> {
         for era in Era::ALL {
             let _ = write!(text, "{:18}{:8}", contender.name, era.name());
             for window in WINDOWS {
-                let profile = profile_path(&workshop, contender, era, window);
+                let profile = profile_path(&folder, contender, era, window);
                 tell(&format!("counting {} ({}, {window})", contender.name, era.name()))?;
                 let few = run(&driver, contender, era, window, FEW, &profile)?;
                 let many = run(&driver, contender, era, window, MANY, &profile)?;
@@ -51,7 +51,7 @@ pub(super) fn count(creole: Option<&Path>) -> Result<String, String> {
             text.push('\n');
         }
     }
-    let profiles = workshop.scratch().join("callgrind.*.out");
+    let profiles = folder.scratch().join("callgrind.*.out");
     let _ = writeln!(text, "\ndetails: callgrind_annotate {}", profiles.display());
     Ok(text)
 }
@@ -65,10 +65,10 @@ fn require_valgrind() -> Result<(), String> {
         .map_err(|error| format!("cannot run valgrind ({error}): install the package `valgrind`"))
 }
 
-fn profile_path(workshop: &BuildFolder, contender: &Contender, era: Era, window: usize) -> String {
+fn profile_path(folder: &BuildFolder, contender: &Contender, era: Era, window: usize) -> String {
     let server = contender.name.replace(' ', "-");
     let file = format!("callgrind.{server}.{}.{window}.out", era.name());
-    workshop.scratch().join(file).display().to_string()
+    folder.scratch().join(file).display().to_string()
 }
 
 /// The instructions of a whole run with `count` calls.
@@ -85,10 +85,10 @@ fn run(
     // The file may not exist. An earlier profile must not be read as this one.
     let _ = fs::remove_file(profile);
     driver.batch(&valgrind, contender, era, window, count)?;
-    let written = fs::read_to_string(profile).map_err(|error| {
+    let text = fs::read_to_string(profile).map_err(|error| {
         format!("callgrind left no profile in {profile} ({error}): did the server call exec?")
     })?;
-    total(&written)
+    total(&text)
         .ok_or_else(|| format!("{profile} has no line `totals:`; measure a binary, not a script"))
 }
 

@@ -177,14 +177,14 @@ fn write_targets(text: &mut String, measurements: &Measurements) -> std::fmt::Re
         text,
         "targets (rmcp as documented; a missed target is only reported, because machines are noisy)"
     )?;
-    for verdict in targets::verdicts(measurements) {
-        let word = if verdict.met { "met" } else { "MISSED" };
+    for result in targets::verdicts(measurements) {
+        let word = if result.met { "met" } else { "MISSED" };
         writeln!(
             text,
             "{word:8}{:8}{:55}{:>12}",
-            verdict.era.name(),
-            verdict.wording,
-            verdict.measured
+            result.era.name(),
+            result.wording,
+            result.measured
         )?;
     }
     Ok(())

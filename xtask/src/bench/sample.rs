@@ -131,16 +131,16 @@ impl Driver {
         ];
         let mut command = self.on_its_core();
         command.args(words).arg("--").arg(&contender.program).args(contender.arguments);
-        let what = format!("{} ({}, window {window})", contender.name, era.name());
-        let answer = self.ask(command, &what)?;
+        let message = format!("{} ({}, window {window})", contender.name, era.name());
+        let response = self.ask(command, &message)?;
 
-        let messages = value(&answer, "messages")?;
+        let messages = value(&response, "messages")?;
         Ok(Load {
             messages,
-            per_second: messages * 1e9 / value(&answer, "nanoseconds")?,
-            processor_microseconds: value(&answer, "processor_nanoseconds")? / 1e3 / messages,
-            idle_megabytes: value(&answer, "idle_bytes")? / 1e6,
-            peak_megabytes: value(&answer, "peak_bytes")? / 1e6,
+            per_second: messages * 1e9 / value(&response, "nanoseconds")?,
+            processor_microseconds: value(&response, "processor_nanoseconds")? / 1e3 / messages,
+            idle_megabytes: value(&response, "idle_bytes")? / 1e6,
+            peak_megabytes: value(&response, "peak_bytes")? / 1e6,
         })
     }
 
@@ -148,8 +148,8 @@ impl Driver {
     pub(super) fn start(&self, contender: &Contender, era: Era) -> Result<f64, String> {
         let mut command = Command::new(&self.program);
         command.args(["start", era.name(), "--"]).arg(&contender.program).args(contender.arguments);
-        let answer = self.ask(command, &format!("{} ({}, start)", contender.name, era.name()))?;
-        Ok(value(&answer, "nanoseconds")? / 1e6)
+        let response = self.ask(command, &format!("{} ({}, start)", contender.name, era.name()))?;
+        Ok(value(&response, "nanoseconds")? / 1e6)
     }
 
     /// Runs a server inside `wrapper`, a profiler, with `count` calls, `window` at a time.
@@ -164,8 +164,8 @@ impl Driver {
         let mut command = Command::new(&self.program);
         command.args(["batch", era.name(), &window.to_string(), &count.to_string(), "--"]);
         command.args(wrapper).arg(&contender.program).args(contender.arguments);
-        let what = format!("{} ({}, {count} calls)", contender.name, era.name());
-        self.ask(command, &what).map(drop)
+        let message = format!("{} ({}, {count} calls)", contender.name, era.name());
+        self.ask(command, &message).map(drop)
     }
 
     /// Runs the driver on its core with these arguments and a server's command, and returns its output.
@@ -173,11 +173,11 @@ impl Driver {
         &self,
         words: &[String],
         server: (&Path, &[String]),
-        what: &str,
+        description: &str,
     ) -> Result<String, String> {
         let mut command = self.on_its_core();
         command.args(words).arg("--").arg(server.0).args(server.1);
-        self.ask(command, what)
+        self.ask(command, description)
     }
 
     /// The core of the servers, as the driver's argument.
@@ -197,7 +197,7 @@ impl Driver {
     }
 
     /// Runs the driver without influence of the user's configuration and environment.
-    fn ask(&self, mut command: Command, what: &str) -> Result<String, String> {
+    fn ask(&self, mut command: Command, description: &str) -> Result<String, String> {
         command.current_dir(&self.folder).stdin(Stdio::null());
         for folder in ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
             command.env(folder, &self.folder);
@@ -214,7 +214,7 @@ impl Driver {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {
             let reason = String::from_utf8_lossy(&output.stderr);
-            Err(format!("measuring {what} failed: {}", reason.trim()))
+            Err(format!("measuring {description} failed: {}", reason.trim()))
         }
     }
 }

@@ -59,13 +59,13 @@ pub(super) const CREOLE_EVERYTHING: &str = "creole, preset everything";
 
 /// Checks every target that this benchmark can check, in every era.
 pub(super) fn verdicts(measurements: &Measurements) -> Vec<TargetResult> {
-    let mut verdicts = Vec::new();
+    let mut results = Vec::new();
     for era in Era::ALL {
-        verdicts.extend(SHARES.iter().filter_map(|share| share_verdict(share, measurements, era)));
-        verdicts.extend(STARTS.iter().filter_map(|start| start_verdict(start, measurements, era)));
-        verdicts.extend(idle_verdict(measurements, era));
+        results.extend(SHARES.iter().filter_map(|share| share_verdict(share, measurements, era)));
+        results.extend(STARTS.iter().filter_map(|start| start_verdict(start, measurements, era)));
+        results.extend(idle_verdict(measurements, era));
     }
-    verdicts
+    results
 }
 
 /// The processor time of `ours` as a share of `theirs`, paired within a repetition.
@@ -159,10 +159,10 @@ mod tests {
     fn met(measurements: &Measurements, era: Era, part: &str) -> Option<bool> {
         let mut found = verdicts(measurements)
             .into_iter()
-            .filter(|verdict| verdict.era == era && verdict.wording.contains(part));
-        let verdict = found.next();
+            .filter(|result| result.era == era && result.wording.contains(part));
+        let result = found.next();
         assert!(found.next().is_none(), "two targets are worded like `{part}`");
-        verdict.map(|verdict| verdict.met)
+        result.map(|result| result.met)
     }
 
     #[test]

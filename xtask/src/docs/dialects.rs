@@ -56,10 +56,10 @@ fn setting_rows(all: &[Dialect]) -> Vec<Vec<String>> {
 
 fn error_rows(all: &[Dialect], spec: &Dialect) -> Vec<Vec<String>> {
     let row = |(kind, name): &(FaultKind, &str)| {
-        let usual = errors::brief(spec, *kind);
+        let default_value = errors::brief(spec, *kind);
         let codes = all.iter().map(|one| errors::brief(one, *kind));
         let mut cells = vec![format!("`{name}`")];
-        cells.extend(codes.map(|code| bold(code != usual, &code)));
+        cells.extend(codes.map(|code| bold(code != default_value, &code)));
         cells
     };
     FaultKind::ALL.iter().map(row).collect()

@@ -63,13 +63,13 @@ pub(super) fn brief(dialect: &Dialect, kind: FaultKind) -> String {
 }
 
 fn cells_of(row: &ErrorRow) -> Vec<String> {
-    let (told, code) = match row.channel {
+    let (message, code) = match row.channel {
         ErrorChannel::ProtocolError(code) => ("error", code),
         ErrorChannel::ToolResult { fallback_code: otherwise } => {
             ("tool result; error outside of tool calls", otherwise)
         }
     };
-    vec![told.into(), code.to_string(), format!("`{}`", row.message), data(&row.data)]
+    vec![message.into(), code.to_string(), format!("`{}`", row.message), data(&row.data)]
 }
 
 fn data(shape: &DataShape) -> String {

@@ -27,14 +27,14 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
         let Some((case, shown)) = row(line) else { continue };
         if let Ok(number) = case.parse::<usize>() {
             if number != expected {
-                let wrong = format!("case {number} is in place of case {expected}");
-                findings.add(PATH, index + 1, &wrong, "list each case once, in order");
+                let problem = format!("case {number} is in place of case {expected}");
+                findings.add(PATH, index + 1, &problem, "list each case once, in order");
             }
             expected = number + 1;
         }
         for test in shown.split('`').skip(1).step_by(2).filter(|test| !exists(test, files)) {
-            let wrong = format!("the test `{test}` does not exist");
-            findings.add(PATH, index + 1, &wrong, "name an existing test, or write `missing`");
+            let problem = format!("the test `{test}` does not exist");
+            findings.add(PATH, index + 1, &problem, "name an existing test, or write `missing`");
         }
         if !shown.contains('`') && !shown.contains("missing") {
             findings.add(
@@ -46,8 +46,8 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
         }
     }
     if expected != CASES + 1 {
-        let wrong = format!("the last case is {}", expected - 1);
-        findings.add(PATH, 1, &wrong, &format!("list all {CASES} cases"));
+        let problem = format!("the last case is {}", expected - 1);
+        findings.add(PATH, 1, &problem, &format!("list all {CASES} cases"));
     }
 }
 
@@ -55,16 +55,17 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
 fn row(line: &str) -> Option<(&str, &str)> {
     let cells: Vec<_> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
     let [case, _, shown, ..] = cells[..] else { return None };
-    let number = case.trim_start_matches(|it: char| it.is_ascii_uppercase());
-    let is_case = !number.is_empty() && number.chars().all(|it| it.is_ascii_digit());
+    let number = case.trim_start_matches(|character: char| character.is_ascii_uppercase());
+    let is_case = !number.is_empty() && number.chars().all(|character| character.is_ascii_digit());
     is_case.then_some((case, shown))
 }
 
 /// Whether there is such a transcript, or such a function in such a file.
 fn exists(test: &str, files: &[File]) -> bool {
     let (path, function) = test.split_once("::").unwrap_or((test, ""));
-    let is_it = |file: &&File| BEGINNINGS.iter().any(|begin| file.path == format!("{begin}{path}"));
-    let Some(file) = files.iter().find(is_it) else { return false };
+    let is_match =
+        |file: &&File| BEGINNINGS.iter().any(|begin| file.path == format!("{begin}{path}"));
+    let Some(file) = files.iter().find(is_match) else { return false };
     function.is_empty() || file.text.contains(&format!("fn {function}("))
 }
 

@@ -164,8 +164,8 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
     }
     for (line, row) in reasons {
         if !shared.iter().any(|entry| entry.name == row) {
-            let wrong = format!("a reason for `{row}`, which is not a dependency");
-            findings.add(REASONS, line, &wrong, "remove it");
+            let problem = format!("a reason for `{row}`, which is not a dependency");
+            findings.add(REASONS, line, &problem, "remove it");
         }
     }
 }
@@ -212,19 +212,19 @@ impl<'a> Manifest<'a> {
         let for_tests = self.for_tests.iter().filter(is_directed);
         for Entry { line, name, .. } in self.normal.iter().chain(for_tests) {
             if !may_use(name) {
-                let wrong = format!("`{}` must not depend on `{name}`", self.name);
+                let problem = format!("`{}` must not depend on `{name}`", self.name);
                 let right =
                     "remove it, or change ARCHITECTURE.md and xtask/src/tidy/dependencies.rs";
-                findings.add(self.path, *line, &wrong, right);
+                findings.add(self.path, *line, &problem, right);
             }
         }
         for Entry { line, name, versioned } in self.normal.iter().chain(&self.for_tests) {
             if *versioned {
-                let wrong = format!("`{name}` has its own version");
+                let problem = format!("`{name}` has its own version");
                 findings.add(
                     self.path,
                     *line,
-                    &wrong,
+                    &problem,
                     "set the version in the root Cargo.toml, and use `workspace = true` here",
                 );
             }
@@ -267,9 +267,14 @@ fn entries(manifest: &str, table: &str) -> Vec<Entry> {
 /// The name without a date. A crate that is used in several releases has the date of a revision after its name.
 fn undated(name: &str) -> &str {
     let is_date = |tail: &str| {
-        tail.starts_with("-20") && tail.chars().skip(1).all(|it| it == '-' || it.is_ascii_digit())
+        tail.starts_with("-20")
+            && tail.chars().skip(1).all(|character| character == '-' || character.is_ascii_digit())
     };
-    match name.len().checked_sub("-2026-07-28".len()).and_then(|at| name.split_at_checked(at)) {
+    match name
+        .len()
+        .checked_sub("-2026-07-28".len())
+        .and_then(|offset| name.split_at_checked(offset))
+    {
         Some((crate_name, tail)) if is_date(tail) => crate_name,
         _ => name,
     }
@@ -301,23 +306,28 @@ mod tests {
                       creole-gateway.workspace = true\n";
         assert_eq!(found(&[("crates/config/Cargo.toml", config)]), Vec::<String>::new());
         let gateway = "name = \"creole-gateway\"\n[dependencies]\ncreole-tools.workspace = true\n";
-        let told = found(&[("crates/gateway/Cargo.toml", gateway)]);
-        assert_eq!(told.len(), 1);
-        assert!(told[0].contains("`creole-gateway` must not depend on `creole-tools`"), "{told:?}");
+        let messages = found(&[("crates/gateway/Cargo.toml", gateway)]);
+        assert_eq!(messages.len(), 1);
+        assert!(
+            messages[0].contains("`creole-gateway` must not depend on `creole-tools`"),
+            "{messages:?}"
+        );
         let tools = "name = \"creole-tools\"\n[dependencies]\ncreole-gateway.workspace = true\n";
-        let told = found(&[("crates/tools/Cargo.toml", tools)]);
-        assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("crates/tools/Cargo.toml:3: `creole-tools` must not depend"));
+        let messages = found(&[("crates/tools/Cargo.toml", tools)]);
+        assert_eq!(messages.len(), 1);
+        assert!(
+            messages[0].starts_with("crates/tools/Cargo.toml:3: `creole-tools` must not depend")
+        );
     }
 
     #[test]
     fn tests_may_use_crates_of_others_but_not_reverse_a_direction() {
         let manifest = "name = \"creole-proto\"\n[dev-dependencies]\nproptest.workspace = true\n\
                         creole-test-wait.workspace = true\ncreole = { workspace = true }\n[target.'cfg(unix)'.dependencies]\nrustix = \"1\"\n";
-        let told = found(&[("crates/proto/Cargo.toml", manifest)]);
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told[0].contains("on `rustix`") && told[1].contains("on `creole`"));
-        assert!(told[2].contains("`rustix` has its own version"));
+        let messages = found(&[("crates/proto/Cargo.toml", manifest)]);
+        assert_eq!(messages.len(), 3, "{messages:?}");
+        assert!(messages[0].contains("on `rustix`") && messages[1].contains("on `creole`"));
+        assert!(messages[2].contains("`rustix` has its own version"));
     }
 
     #[test]
@@ -325,12 +335,15 @@ mod tests {
         let root =
             "[workspace.dependencies]\ncreole = { path = \"x\" }\nserde = \"1\"\n[profile.dev]\n";
         let user = "name = \"creole-proto\"\n[dependencies]\nserde.workspace = true\n";
-        let told = found(&[
+        let messages = found(&[
             ("Cargo.toml", root),
             ("crates/proto/Cargo.toml", user),
             (REASONS, "| crate | why |\n| `clap` | - |\n"),
         ]);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("`serde` has no documented reason") && told[1].contains("`clap`"));
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        assert!(
+            messages[0].contains("`serde` has no documented reason")
+                && messages[1].contains("`clap`")
+        );
     }
 }

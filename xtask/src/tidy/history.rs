@@ -28,12 +28,12 @@ fn check_titles(log: &str, findings: &mut Findings) {
     for (hash, title) in log.lines().filter_map(|line| line.split_once(' ')) {
         let length = title.chars().count();
         if length > MAX_TITLE_CHARS {
-            let wrong = format!("the title has {length} characters");
-            findings.add(hash, 1, &wrong, "use at most 72, and write the reasons in the body");
+            let problem = format!("the title has {length} characters");
+            findings.add(hash, 1, &problem, "use at most 72, and write the reasons in the body");
         }
         if !has_part(title) {
-            let wrong = format!("the title `{title}` names no part");
-            findings.add(hash, 1, &wrong, "write `part: imperative`");
+            let problem = format!("the title `{title}` names no part");
+            findings.add(hash, 1, &problem, "write `part: imperative`");
         }
     }
 }

@@ -58,8 +58,8 @@ fn check_children(parent: &Parent, files: &[File], findings: &mut Findings) {
             continue;
         }
         let (path, line) = imports[circle[0]][circle[1 % circle.len()]];
-        let wrong = format!("these modules import each other: {}", circle.join(" -> "));
-        findings.add(path, line, &wrong, "move what both need into the lower module");
+        let problem = format!("these modules import each other: {}", circle.join(" -> "));
+        findings.add(path, line, &problem, "move what both need into the lower module");
     }
 }
 

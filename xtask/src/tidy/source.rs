@@ -88,8 +88,8 @@ fn is_marker(line: &str) -> bool {
 /// Whether a line calls or imports a function `sleep` or `sleep_until`.
 fn sleeps(line: &str) -> bool {
     let is_part = |char: char| char.is_alphanumeric() || char == '_';
-    line.match_indices("sleep").any(|(at, word)| {
-        let (before, after) = (&line[..at], &line[at + word.len()..]);
+    line.match_indices("sleep").any(|(offset, word)| {
+        let (before, after) = (&line[..offset], &line[offset + word.len()..]);
         let after = after.strip_prefix("_until").unwrap_or(after);
         let imported = line.trim_start().starts_with("use ") && !after.starts_with(is_part);
         !before.ends_with(is_part) && (after.starts_with('(') || imported)
@@ -130,16 +130,16 @@ impl<'a> Source<'a> {
         if LONGER.iter().any(|(longer, _)| longer == path) {
             return;
         }
-        let (count, most, what) = match self.code {
+        let (count, max, description) = match self.code {
             code if code > MOST_CODE => (code, MOST_CODE, "lines of code"),
             _ => (lines, MOST_LINES, "lines with the tests"),
         };
-        if count > most {
+        if count > max {
             findings.add(
                 path,
-                most,
-                &format!("{count} {what}"),
-                &format!("split the file: at most {most} are allowed"),
+                max,
+                &format!("{count} {description}"),
+                &format!("split the file: at most {max} are allowed"),
             );
         }
     }
@@ -170,8 +170,9 @@ impl<'a> Source<'a> {
     fn check_globs(&self, findings: &mut Findings) {
         let is_glob = |line: &str| ["::*;", "::*,", "::*}"].iter().any(|glob| line.contains(glob));
         for (number, line, in_test) in self.lines().filter(|(_, line, _)| is_glob(line)) {
-            let usual = ["use super::*;", "use proptest::prelude::*;"].contains(&line.trim());
-            let is_meant = is_own(self.file) || in_test && usual;
+            let default_value =
+                ["use super::*;", "use proptest::prelude::*;"].contains(&line.trim());
+            let is_meant = is_own(self.file) || in_test && default_value;
             if !is_meant {
                 findings.add(&self.file.path, number, "a glob import", "import each name");
             }
@@ -240,7 +241,7 @@ impl<'a> Source<'a> {
 /// Whether code names an era, compares one, or branches on one.
 fn names_an_era(line: &str) -> bool {
     let is_variant = |before: &str| !before.ends_with(|char: char| char.is_alphanumeric());
-    let names = line.match_indices("Era::").any(|(at, _)| is_variant(&line[..at]));
+    let names = line.match_indices("Era::").any(|(offset, _)| is_variant(&line[..offset]));
     let compares = [".era ==", ".era !=", ".era() ==", ".era() !="];
     let branch = line.split_once("match ").is_some_and(|(_, subject)| {
         let subject = subject.trim_end_matches([' ', '{']).trim_end_matches("()");

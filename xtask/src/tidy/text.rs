@@ -58,7 +58,7 @@ fn check_transcript(file: &File, findings: &mut Findings) {
     let opening = file.text.lines().next().unwrap_or_default();
     let is_header = ["Spec: ", "Server: ", "Skip ", "Meta ", "Real time: "]
         .iter()
-        .any(|it| opening.starts_with(it));
+        .any(|text| opening.starts_with(text));
     if opening.trim().is_empty() || is_header {
         findings.add(
             &file.path,

@@ -67,8 +67,8 @@ fn check_path(path: &str, findings: &mut Findings) {
             || BANNED_NAMES.iter().any(|name| name.eq_ignore_ascii_case(word))
     };
     for word in words.filter(is_banned) {
-        let wrong = format!("`{word}` in the name of a file");
-        findings.add(path, 1, &wrong, "name what the file defines, see docs/glossary.md");
+        let problem = format!("`{word}` in the name of a file");
+        findings.add(path, 1, &problem, "name what the file defines, see docs/glossary.md");
     }
 }
 
@@ -105,7 +105,7 @@ fn declared_type(line: &str) -> Option<&str> {
     };
     let rest = rest.strip_prefix(' ').unwrap_or(rest);
     let after =
-        ["struct ", "enum ", "trait ", "type "].iter().find_map(|it| rest.strip_prefix(it))?;
+        ["struct ", "enum ", "trait ", "type "].iter().find_map(|text| rest.strip_prefix(text))?;
     after
         .split(|char: char| !char.is_alphanumeric() && char != '_')
         .next()
@@ -123,8 +123,8 @@ fn check_name(name: &str, places: &[(&str, usize)], findings: &mut Findings) {
         );
     }
     if let Some((path, line)) = places.get(MAX_TYPES_OF_ONE_NAME) {
-        let wrong = format!("{} types have the name `{name}`", places.len());
-        findings.add(path, *line, &wrong, "give each concept its own name");
+        let problem = format!("{} types have the name `{name}`", places.len());
+        findings.add(path, *line, &problem, "give each concept its own name");
     }
 }
 

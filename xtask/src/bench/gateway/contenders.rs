@@ -156,7 +156,7 @@ impl GatewayAddresses<'_> {
 }
 
 fn creole_configuration(lane: &Lane, site: &GatewayAddresses<'_>) -> String {
-    let place = match lane.behind {
+    let location = match lane.behind {
         LaneProtocol::Http => format!("url = \"{}\"", site.url),
         LaneProtocol::Stdio => format!("command = {:?}", site.command),
     };
@@ -165,7 +165,7 @@ fn creole_configuration(lane: &Lane, site: &GatewayAddresses<'_>) -> String {
         Era::Modern => "stateless",
     };
     format!(
-        "[server]\nname = \"bench\"\n\n[upstreams.x]\n{place}\nera = \"{era}\"\n\
+        "[server]\nname = \"bench\"\n\n[upstreams.x]\n{location}\nera = \"{era}\"\n\
          affinity = \"shared\"\nprefix = \"\"\n"
     )
 }
@@ -184,7 +184,7 @@ pub(super) fn server_configuration(lane: &Lane) -> String {
 
 fn crate_configuration(lane: &Lane, site: &GatewayAddresses<'_>) -> String {
     let (host, port) = (site.front.ip(), site.front.port());
-    let place = match lane.behind {
+    let location = match lane.behind {
         LaneProtocol::Http => format!("transport = \"http\"\nurl = \"{}\"", site.url),
         LaneProtocol::Stdio => {
             let (program, arguments) = (&site.command[0], &site.command[1..]);
@@ -193,7 +193,7 @@ fn crate_configuration(lane: &Lane, site: &GatewayAddresses<'_>) -> String {
     };
     format!(
         "[proxy]\nname = \"bench\"\n\n[proxy.listen]\nhost = \"{host}\"\nport = {port}\n\n\
-         [[backends]]\nname = \"x\"\n{place}\n"
+         [[backends]]\nname = \"x\"\n{location}\n"
     )
 }
 
@@ -281,18 +281,18 @@ const PEERS: [(&str, Package); 6] = [
 
 /// Builds and installs everything that is compared, and reports failures.
 pub(super) fn build(
-    workshop: &BuildFolder,
+    folder: &BuildFolder,
     creole: Option<&Path>,
 ) -> Result<(Vec<Contender>, Vec<String>), String> {
-    let relay = workshop.build_bench("bare-relay", "bare-relay")?;
-    let creole = workshop.creole(creole)?;
+    let relay = folder.build_bench("bare-relay", "bare-relay")?;
+    let creole = folder.creole(creole)?;
     let mut contenders = vec![
         Contender { name: DIRECT, program: creole.clone() },
         Contender { name: BARE, program: relay },
     ];
     let mut missing = Vec::new();
     for (name, package) in &PEERS {
-        match package.install(workshop) {
+        match package.install(folder) {
             Ok(program) => contenders.push(Contender { name, program }),
             Err(error) => missing.push(format!("{name}: {error}")),
         }

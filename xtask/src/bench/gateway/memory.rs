@@ -58,15 +58,15 @@ fn sample(
     program: &Path,
 ) -> Result<Figures, String> {
     let size = SIZE.to_string();
-    let behind = UpstreamProcess::start(program, &["large", "http", &size, "--"], driver)?;
+    let upstream = UpstreamProcess::start(program, &["large", "http", &size, "--"], driver)?;
     let program = program.display().to_string();
     let command = [&program, "large", "stdio", &size, "--"].map(str::to_owned);
     let front = free_address()?;
     let site =
-        GatewayAddresses { front, url: &behind.url(), command: &command, folder: &driver.folder };
+        GatewayAddresses { front, url: &upstream.url(), command: &command, folder: &driver.folder };
     let (gateway, arguments) = contender.command(lane, &site)?;
     let (core, front) = (driver.server_core(), front.to_string());
     let words = ["memory", lane.client.name(), &size, core, &front].map(str::to_owned);
-    let what = format!("{} ({}, {size} bytes)", contender.name, lane.title());
-    Ok(Figures::of(&driver.sample(&words, (&gateway, &arguments), &what)?))
+    let message = format!("{} ({}, {size} bytes)", contender.name, lane.title());
+    Ok(Figures::of(&driver.sample(&words, (&gateway, &arguments), &message)?))
 }

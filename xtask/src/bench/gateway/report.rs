@@ -147,13 +147,13 @@ fn write_memory(text: &mut String, measurements: &GatewayMeasurements) -> std::f
         text,
         "peak memory while a result of {megabytes} MB is forwarded, beyond the idle memory"
     )?;
-    for held in &measurements.held {
-        let (title, sizes) = (held.lane.title(), held.sizes());
-        let (more, idle) = (sizes * megabytes, held.idle());
+    for usage in &measurements.held {
+        let (title, sizes) = (usage.lane.title(), usage.sizes());
+        let (more, idle) = (sizes * megabytes, usage.idle());
         writeln!(
             text,
             "  {:12}{title:52}{sizes:>6.2} x {more:>8.1} MB, idle {idle:.1}",
-            held.name
+            usage.name
         )?;
     }
     writeln!(text)
@@ -166,7 +166,8 @@ fn write_ratios(
 ) -> std::fmt::Result {
     writeln!(text, "CPU per call as a ratio, paired within a repetition: median (lowest-highest)")?;
     for lane in LANES {
-        let others = contenders.iter().filter(|it| ![CREOLE, DIRECT].contains(&it.name));
+        let others =
+            contenders.iter().filter(|contender| ![CREOLE, DIRECT].contains(&contender.name));
         for other in others {
             let Spread { lowest, median, highest } =
                 targets::processor_ratio(measurements, other.name, lane);
@@ -193,14 +194,14 @@ fn write_noise(text: &mut String, measurements: &GatewayMeasurements) -> std::fm
 
 fn write_targets(text: &mut String, measurements: &GatewayMeasurements) -> std::fmt::Result {
     writeln!(text, "targets (a missed target is only reported, because machines are noisy)")?;
-    for verdict in targets::verdicts(measurements) {
-        let word = if verdict.met { "met" } else { "MISSED" };
+    for target in targets::verdicts(measurements) {
+        let word = if target.met { "met" } else { "MISSED" };
         writeln!(
             text,
             "{word:8}{:52}{:50}{:>10}",
-            verdict.lane.title(),
-            verdict.wording,
-            verdict.measured
+            target.lane.title(),
+            target.wording,
+            target.measured
         )?;
     }
     Ok(())

@@ -32,10 +32,10 @@ impl SampleContext<'_> {
         fs::write(&file, server_configuration(lane)).map_err(told)?;
         let file = file.display().to_string();
         let words = ["serve", &file, "--http", "127.0.0.1:0"];
-        let behind = UpstreamProcess::start(self.creole, &words, self.driver)?;
+        let upstream = UpstreamProcess::start(self.creole, &words, self.driver)?;
         let site = GatewayAddresses {
             front: free_address()?,
-            url: &behind.url(),
+            url: &upstream.url(),
             command: &[self.creole.display().to_string(), "serve".to_owned(), file],
             folder: &self.driver.folder,
         };
@@ -47,8 +47,8 @@ impl SampleContext<'_> {
             arguments.extend(["--http", "127.0.0.1:0"].map(str::to_owned));
         }
         let words = self.words(contender, lane, front, width, &site);
-        let what = format!("{} ({}, {width})", contender.name, lane.title());
-        let text = self.driver.sample(&words, (&program, &arguments), &what)?;
+        let message = format!("{} ({}, {width})", contender.name, lane.title());
+        let text = self.driver.sample(&words, (&program, &arguments), &message)?;
         Ok(Figures::of(&text))
     }
 
@@ -63,8 +63,8 @@ impl SampleContext<'_> {
         let era = lane.client.name().to_owned();
         let tool = contender.tool().to_owned();
         let width = width.to_string();
-        let times =
-            [self.plan.warmup(contender), self.plan.measure].map(|it| it.as_millis().to_string());
+        let times = [self.plan.warmup(contender), self.plan.measure]
+            .map(|duration| duration.as_millis().to_string());
         let core = self.driver.server_core().to_owned();
         let mut words = match (front, contender.name) {
             (LaneProtocol::Stdio, _) => vec!["load".to_owned(), era, width],

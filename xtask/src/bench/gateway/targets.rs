@@ -65,34 +65,36 @@ const HELD_ALLOWANCE: f64 = 2.0;
 
 /// Checks every target that this benchmark can check.
 pub(super) fn verdicts(measurements: &GatewayMeasurements) -> Vec<GatewayTarget> {
-    let mut verdicts = Vec::new();
+    let mut results = Vec::new();
     for lane in LANES {
-        let shares = SHARES.iter().filter(|it| it.front == lane.front && it.behind == lane.behind);
+        let shares = SHARES.iter().filter(|gateway_cpu_share| {
+            gateway_cpu_share.front == lane.front && gateway_cpu_share.behind == lane.behind
+        });
         for share in shares {
             let ratio = processor_ratio(measurements, share.of, lane).median;
             let shown = format!("{ratio:.3}");
-            verdicts.extend(verdict(lane, share.wording, ratio, share.at_most, shown));
+            results.extend(verdict(lane, share.wording, ratio, share.at_most, shown));
         }
         let added = added(measurements, CREOLE, lane, Figures::middle).median;
         if lane.front == LaneProtocol::Http {
-            let wording = "adds less than 60 µs to the p50 at one connection";
+            let text = "adds less than 60 µs to the p50 at one connection";
             let shown = format!("{added:.0} µs");
-            verdicts.extend(verdict(lane, wording, added, ADDED_ALLOWANCE, shown));
+            results.extend(verdict(lane, text, added, ADDED_ALLOWANCE, shown));
         }
         if !lane.is_same_era() {
             let figures = |lane| widest(measurements, CREOLE, lane, Figures::processor);
             let ratio = paired(&figures(lane), &figures(lane.within_era()), |a, b| a / b).median;
-            let wording = "CPU at most 1.3 x that within the client's era";
+            let text = "CPU at most 1.3 x that within the client's era";
             let shown = format!("{ratio:.3}");
-            verdicts.extend(verdict(lane, wording, ratio, ACROSS_ALLOWANCE, shown));
+            results.extend(verdict(lane, text, ratio, ACROSS_ALLOWANCE, shown));
         }
     }
-    for held in measurements.held.iter().filter(|held| held.name == CREOLE) {
-        let wording = "holds less than twice a result of 5 MB";
-        let (sizes, shown) = (held.sizes(), format!("{:.2} x", held.sizes()));
-        verdicts.extend(verdict(held.lane, wording, sizes, HELD_ALLOWANCE, shown));
+    for usage in measurements.held.iter().filter(|usage| usage.name == CREOLE) {
+        let text = "holds less than twice a result of 5 MB";
+        let (sizes, shown) = (usage.sizes(), format!("{:.2} x", usage.sizes()));
+        results.extend(verdict(usage.lane, text, sizes, HELD_ALLOWANCE, shown));
     }
-    verdicts
+    results
 }
 
 /// One figure of every repetition under the highest load.
@@ -127,13 +129,13 @@ pub(super) fn added(
 
 fn verdict(
     lane: Lane,
-    wording: &'static str,
+    text: &'static str,
     measured: f64,
     at_most: f64,
     shown: String,
 ) -> Option<GatewayTarget> {
     let met = measured <= at_most;
-    (!measured.is_nan()).then_some(GatewayTarget { lane, wording, measured: shown, met })
+    (!measured.is_nan()).then_some(GatewayTarget { lane, wording: text, measured: shown, met })
 }
 
 #[cfg(test)]
@@ -156,9 +158,11 @@ mod tests {
     }
 
     fn met(measurements: &GatewayMeasurements, lane: Lane, words: &str) -> Option<bool> {
-        let verdicts = verdicts(measurements);
-        let mut found = verdicts.iter().filter(|it| it.lane == lane && it.wording.contains(words));
-        found.next().map(|verdict| verdict.met)
+        let results = verdicts(measurements);
+        let mut found = results.iter().filter(|gateway_target| {
+            gateway_target.lane == lane && gateway_target.wording.contains(words)
+        });
+        found.next().map(|target| target.met)
     }
 
     #[test]

@@ -37,9 +37,9 @@ impl UpstreamProcess {
         let mut lines = errors.into_iter().flat_map(BufRead::lines).map_while(Result::ok);
         let address = lines.find_map(|line| listening(&line));
         // Later output fits into the pipe, since the server logs no calls.
-        let behind = Self { child, address: address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into()) };
+        let upstream = Self { child, address: address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into()) };
         match address {
-            Some(_) => Ok(behind),
+            Some(_) => Ok(upstream),
             None => Err("the upstream exited before it listened".to_owned()),
         }
     }

@@ -97,18 +97,15 @@ impl Contender {
 }
 
 /// Builds everything that is compared. The bare responder comes first, creole last.
-pub(super) fn build(
-    workshop: &BuildFolder,
-    creole: Option<&Path>,
-) -> Result<Vec<Contender>, String> {
-    let bare = Server::new(&workshop.build_bench("bare-http", "bare-http")?, &[]);
-    let rmcp = workshop.build_bench("rmcp-http", "rmcp-http")?;
+pub(super) fn build(folder: &BuildFolder, creole: Option<&Path>) -> Result<Vec<Contender>, String> {
+    let bare = Server::new(&folder.build_bench("bare-http", "bare-http")?, &[]);
+    let rmcp = folder.build_bench("rmcp-http", "rmcp-http")?;
     let rmcp_json = Server::new(&rmcp, &["json"]);
-    let tower = Server::new(&workshop.build_bench("tower-mcp-http", "tower-mcp-http")?, &[]);
-    let many = Server::new(&workshop.build_ours("creole-many-tools")?, &[]);
-    let creole = workshop.creole(creole)?;
+    let tower = Server::new(&folder.build_bench("tower-mcp-http", "tower-mcp-http")?, &[]);
+    let many = Server::new(&folder.build_ours("creole-many-tools")?, &[]);
+    let creole = folder.creole(creole)?;
     let configured = |name: &str, more: &str| -> Result<Server, String> {
-        let file = workshop.preset_with("default", name, more)?;
+        let file = folder.preset_with("default", name, more)?;
         let file = file.to_string_lossy();
         Ok(Server::new(&creole, &["serve", &*file, "--http", "127.0.0.1:0"]))
     };

@@ -284,14 +284,14 @@ fn write_targets(text: &mut String, measurements: &HttpMeasurements) -> std::fmt
         text,
         "targets at {CONNECTIONS} connections (a missed target is only reported, because machines are noisy)"
     )?;
-    for verdict in targets::verdicts(measurements) {
-        let word = if verdict.met { "met" } else { "MISSED" };
+    for target in targets::verdicts(measurements) {
+        let word = if target.met { "met" } else { "MISSED" };
         writeln!(
             text,
             "{word:8}{:8}{:55}{:>12}",
-            verdict.era.name(),
-            verdict.wording,
-            verdict.measured
+            target.era.name(),
+            target.wording,
+            target.measured
         )?;
     }
     writeln!(text, "not checked here: {}", targets::UNCHECKED)

@@ -79,8 +79,8 @@ pub(super) fn take(
     measure: Measure,
 ) -> Result<Figures, String> {
     let words = words(plan, driver.server_core(), era, measure);
-    let what = format!("{measure:?} ({})", era.name());
-    let text = driver.sample(&words, (&server.program, &server.arguments), &what)?;
+    let message = format!("{measure:?} ({})", era.name());
+    let text = driver.sample(&words, (&server.program, &server.arguments), &message)?;
     Ok(Figures::of(&text))
 }
 

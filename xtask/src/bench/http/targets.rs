@@ -27,9 +27,9 @@ const fn share(
     measure: Measure,
     of: &'static str,
     at_most: f64,
-    wording: &'static str,
+    text: &'static str,
 ) -> HttpCpuShare {
-    HttpCpuShare { era, measure, of, at_most, wording }
+    HttpCpuShare { era, measure, of, at_most, wording: text }
 }
 
 const SHARES: [HttpCpuShare; 8] = [
@@ -140,15 +140,16 @@ pub(super) const UNCHECKED: &str =
 
 /// Checks every target that this benchmark can check.
 pub(super) fn verdicts(measurements: &HttpMeasurements) -> Vec<HttpTarget> {
-    let mut verdicts = Vec::new();
+    let mut results = Vec::new();
     for era in Era::ALL {
         let shares = SHARES.iter().filter(|share| share.era == era);
-        verdicts.extend(shares.filter_map(|share| share_verdict(share, measurements)));
-        verdicts.extend(MOST.iter().filter_map(|most| most_verdict(most, measurements, era)));
+        results.extend(shares.filter_map(|share| share_verdict(share, measurements)));
+        results
+            .extend(MOST.iter().filter_map(|max_held| most_verdict(max_held, measurements, era)));
         let growths = GROWTHS.iter();
-        verdicts.extend(growths.filter_map(|growth| growth_verdict(growth, measurements, era)));
+        results.extend(growths.filter_map(|growth| growth_verdict(growth, measurements, era)));
     }
-    verdicts
+    results
 }
 
 /// Creole's processor time as a share of another server's, paired within a repetition. Not a number if one of them was
@@ -168,9 +169,15 @@ fn share_verdict(share: &HttpCpuShare, measurements: &HttpMeasurements) -> Optio
     verdict(share.era, share.wording, ratio, share.at_most, |ratio| format!("{ratio:.3}"))
 }
 
-fn most_verdict(most: &MaxHeld, measurements: &HttpMeasurements, era: Era) -> Option<HttpTarget> {
-    let measured = median(measurements.figures(CREOLE, era, most.measure, most.figure));
-    verdict(era, most.wording, measured, most.under, |it| format!("{it:.1} {}", most.unit))
+fn most_verdict(
+    max_held: &MaxHeld,
+    measurements: &HttpMeasurements,
+    era: Era,
+) -> Option<HttpTarget> {
+    let measured = median(measurements.figures(CREOLE, era, max_held.measure, max_held.figure));
+    verdict(era, max_held.wording, measured, max_held.under, |value| {
+        format!("{value:.1} {}", max_held.unit)
+    })
 }
 
 /// Creole's processor time with a condition and without it, paired within a repetition.
@@ -185,24 +192,24 @@ pub(super) fn growth(
 }
 
 fn growth_verdict(
-    (with, without, wording): &(Measure, Measure, &'static str),
+    (with, without, text): &(Measure, Measure, &'static str),
     measurements: &HttpMeasurements,
     era: Era,
 ) -> Option<HttpTarget> {
     let ratio = growth(measurements, era, *with, *without).median;
-    verdict(era, wording, ratio, GROWTH_ALLOWANCE, |ratio| format!("x {ratio:.3}"))
+    verdict(era, text, ratio, GROWTH_ALLOWANCE, |ratio| format!("x {ratio:.3}"))
 }
 
 fn verdict(
     era: Era,
-    wording: &str,
+    text: &str,
     measured: f64,
     at_most: f64,
     show: impl Fn(f64) -> String,
 ) -> Option<HttpTarget> {
     (!measured.is_nan()).then(|| HttpTarget {
         era,
-        wording: wording.to_owned(),
+        wording: text.to_owned(),
         measured: show(measured),
         met: measured <= at_most,
     })
@@ -226,9 +233,11 @@ mod tests {
 
     /// Whether the target of this era with this wording is met.
     fn met(measurements: &HttpMeasurements, era: Era, words: &str) -> Option<bool> {
-        let verdicts = verdicts(measurements);
-        let mut found = verdicts.iter().filter(|it| it.era == era && it.wording.contains(words));
-        found.next().map(|verdict| verdict.met)
+        let results = verdicts(measurements);
+        let mut found = results
+            .iter()
+            .filter(|http_target| http_target.era == era && http_target.wording.contains(words));
+        found.next().map(|target| target.met)
     }
 
     #[test]
