@@ -1,4 +1,4 @@
-"""What the Python peers share: the command line, the order of the steps, the answers to a server.
+"""The shared part of the Python peers: the command line, the order of the steps, the responses to input requests.
 
 A peer adapts one major version of the Python SDK, or what is built on it, to the few coroutines that `perform` calls, and
 gives back plain JSON values. ../README.md describes the command line and the document printed.
@@ -15,23 +15,23 @@ from pathlib import Path
 import anyio
 
 STEP_SECONDS = 20
-"""How long one step may take before it is reported as an error."""
+"""The timeout of one step, which is then reported as an error."""
 
 CONVERSATION_SECONDS = 50
-"""How long the whole may take. The SDK starts the server in a session of its own, where a test that
+"""The timeout of all steps. The SDK starts the server in a session of its own, where a test that
 kills this process does not reach it: so the peer gives up first, and the SDK ends the server."""
 
 CANCELLED_SECONDS = 5
-"""How long the server may take to hear that a call is cancelled."""
+"""The time limit for the server to receive a cancellation."""
 
 CALLING_STEPS = ("call", "progress", "cancel", "elicit", "sample", "roots", "list_changed")
 """The steps that call a tool, in the order in which they are performed."""
 
 ROOT = {"uri": "file:///peer/root", "name": "peer root"}
-"""The root a peer reports when it is asked."""
+"""The root that a peer returns to `roots/list`."""
 
 SAMPLED = "Sampled by the peer."
-"""What a peer says when a server asks it to sample a model."""
+"""The text that a peer returns to a sampling request."""
 
 
 def arguments():
@@ -51,18 +51,18 @@ def arguments():
 
 
 def server_parameters(parameters, options):
-    """The server to start, with the whole environment: what it reads there is the test's affair."""
+    """The server to start, with the whole environment of the test."""
     return parameters(command=options.server[0], args=options.server[1:], env=dict(os.environ))
 
 
 def answer(schema):
-    """Content that an elicitation's schema accepts: its defaults, else the plainest value."""
+    """Content that an elicitation's schema accepts: its defaults, else the simplest values."""
     properties = (schema or {}).get("properties", {})
     return {name: plainest(shape) for name, shape in properties.items()}
 
 
 def plainest(shape):
-    """The plainest value that one property of an elicitation's schema accepts."""
+    """The simplest value that one property of an elicitation's schema accepts."""
     if "default" in shape:
         return shape["default"]
     for choices in (shape.get("oneOf"), shape.get("anyOf")):
@@ -82,12 +82,12 @@ def plainest(shape):
 
 
 def plain(model):
-    """A result of the SDK as the JSON it stands for."""
+    """A result of the SDK as JSON."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 class Notes:
-    """What the server asked and told, noted by the SDK's callbacks while the steps run."""
+    """The requests and notifications of the server, recorded by the SDK's callbacks while the steps run."""
 
     def __init__(self):
         self.elicited = False
@@ -97,7 +97,7 @@ class Notes:
         self.errors = []
 
     def failed(self, step, error):
-        """Notes an error of one step, with the code and data that the server gave, if it did."""
+        """Records an error of one step, with the code and data of the server, if any."""
         sent = getattr(error, "error", None)
         note = {"step": step, "message": str(error) or type(error).__name__}
         if getattr(sent, "code", None) is not None:
@@ -108,7 +108,7 @@ class Notes:
 
 
 async def perform(peer, notes, options):
-    """Performs the steps asked for and returns what came of them."""
+    """Performs the requested steps and returns their results."""
     done = {}
 
     async def step(name, coroutine):
@@ -156,7 +156,7 @@ async def perform(peer, notes, options):
 
 
 async def cancel(peer, tool, arguments):
-    """Cancels a call once it tells of its progress; whether the server noted that in the file of the arguments."""
+    """Cancels a call after its first progress. Returns whether the server wrote the file that the arguments name."""
     with anyio.CancelScope() as scope:
 
         async def heard(_progress, _total, _message):
@@ -172,7 +172,7 @@ async def cancel(peer, tool, arguments):
 
 
 def main(sdk, talk, package="mcp"):
-    """Runs `talk`, which connects and performs the steps, and prints the one document."""
+    """Runs `talk`, which connects and performs the steps, and prints the JSON document."""
     options = arguments()
     document = {"sdk": sdk, "version": importlib.metadata.version(package)}
     notes = Notes()

@@ -15,7 +15,7 @@ MODES = {"auto": "auto", "legacy": "legacy", "modern": "2026-07-28"}
 
 
 class Peer:
-    """The steps, in the words of FastMCP."""
+    """The steps, with the functions of FastMCP."""
 
     def __init__(self, client, notes):
         self.client = client
@@ -49,7 +49,7 @@ class Peer:
 
 
 async def talk(options, notes):
-    """Connects, and performs the steps asked for."""
+    """Connects and performs the requested steps."""
 
     class Heard(MessageHandler):
         async def on_exception(self, message):

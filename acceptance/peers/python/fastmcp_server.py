@@ -1,4 +1,4 @@
-"""A server made with FastMCP: it speaks both eras, and tells of no changes.
+"""A server made with FastMCP: it supports both eras and sends no list changes.
 
 To whoever does not shake hands it ends a call with its questions; in a session it asks by `Context.elicit`, as most
 tools that were made with FastMCP do.
@@ -18,7 +18,7 @@ server = FastMCP("fastmcp", version="1.0.0")
 
 
 class Unanswered(Exception):
-    """Ends a run of a tool whose question has no answer yet."""
+    """Ends a run of a tool whose input request has no response yet."""
 
     def __init__(self, request):
         super().__init__("the question has no answer yet")
@@ -27,13 +27,13 @@ class Unanswered(Exception):
 
 @dataclass
 class Name:
-    """What is asked for by a greeting."""
+    """The form of the tool `greet`."""
 
     name: str
 
 
 class Means:
-    """How FastMCP tells and asks within a call."""
+    """Progress notifications and input requests of FastMCP within a call."""
 
     def __init__(self, context):
         self.context = context
@@ -68,7 +68,7 @@ class Means:
 
 
 async def run(name, arguments, context):
-    """Runs a tool that all servers have."""
+    """Runs one of the tools of all servers."""
     try:
         result = await tools.call(name, arguments, Means(context))
     except Unanswered as question:

@@ -1,4 +1,4 @@
-"""The tools of the servers made in Python: one for each thing that a server may do in a call.
+"""The tools of the servers made in Python: one for each feature of a call.
 
 ../README.md describes them. A server hands over how its SDK tells of progress and asks; a call is cancelled as anyio does it.
 """
@@ -12,7 +12,7 @@ import anyio
 
 
 def shape(**properties):
-    """The schema of an object in which all members are needed."""
+    """The schema of an object whose members are all required."""
     members = {name: {"type": kind} for name, kind in properties.items()}
     return {"type": "object", "properties": members, "required": list(properties)}
 
@@ -29,7 +29,7 @@ TOOLS = {
     "grow": {"inputSchema": shape()},
     "wait": {"inputSchema": shape(file="string")},
 }
-"""What the list of tools says of each. A tool that has grown is added."""
+"""The tools in the list. The tool `grow` adds one."""
 
 
 def listed():
@@ -38,7 +38,7 @@ def listed():
 
 
 async def call(name, arguments, means):
-    """Runs a tool; its result as JSON."""
+    """Runs a tool and returns its result as JSON."""
     if name == "echo":
         return text(arguments["text"])
     if name == "weather":
@@ -64,7 +64,7 @@ async def call(name, arguments, means):
 
 
 async def wait(file, means):
-    """Waits to be cancelled, and notes in the file that it was."""
+    """Waits for the cancellation and writes the file."""
     await means.progress(1, 2)
     try:
         await anyio.sleep_forever()
@@ -74,12 +74,12 @@ async def wait(file, means):
 
 
 def text(said):
-    """A result of one text, as JSON."""
+    """A result with one text block, as JSON."""
     return {"content": [{"type": "text", "text": said}]}
 
 
 def serve(over_stdio, application, streaming=None):
-    """Serves over HTTP if the command line says so, and tells where; else over the standard streams.
+    """Serves over HTTP and prints the address if the command line requests it, otherwise over stdio.
 
     With `--sse` it does so by the transport of 2024-11-05."""
     if "--http" in sys.argv:
@@ -93,7 +93,7 @@ def serve(over_stdio, application, streaming=None):
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    # Before it is told: whoever comes early waits until the server is ready.
+    # Before the address is printed: early connections wait until the server is ready.
     listening.listen()
     print(f"it listens on http://127.0.0.1:{listening.getsockname()[1]}{path}", file=sys.stderr, flush=True)
     uvicorn.Server(uvicorn.Config(made(), log_level="warning")).run(sockets=[listening])

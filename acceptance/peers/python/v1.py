@@ -1,4 +1,4 @@
-"""A peer made with version 1 of the Python SDK, which knows the revisions up to 2025-11-25."""
+"""A peer made with version 1 of the Python SDK, which supports the revisions up to 2025-11-25."""
 
 from contextlib import asynccontextmanager
 
@@ -12,14 +12,14 @@ import common
 
 
 class Peer:
-    """The steps, in the words of version 1."""
+    """The steps, with the functions of version 1."""
 
     def __init__(self, session, notes):
         self.session = session
         self.notes = notes
 
     async def every(self, page, field):
-        """All the entries of a listing, page after page."""
+        """All entries of a list, page by page."""
         entries, cursor = [], None
         while True:
             result = await page(params=types.PaginatedRequestParams(cursor=cursor))
@@ -48,7 +48,7 @@ class Peer:
         return common.plain(await self.session.get_prompt(name, arguments))
 
     async def cancelled(self):
-        # This version stops waiting and does not say so.
+        # This version stops waiting and sends no cancellation.
         last = types.CancelledNotificationParams(requestId=self.session._request_id - 1)
         told = types.CancelledNotification(params=last)
         await self.session.send_notification(types.ClientNotification(told))
@@ -61,7 +61,7 @@ class Peer:
 
 @asynccontextmanager
 async def connected(options):
-    """The two streams to the server, over HTTP or over the standard streams of its process.
+    """The two streams to the server, over HTTP or over the stdio of its process.
 
     An address that ends in `/sse` has the transport of 2024-11-05."""
     if options.url and options.url.endswith("/sse"):
@@ -77,7 +77,7 @@ async def connected(options):
 
 
 async def talk(options, notes):
-    """Connects, and performs the steps asked for."""
+    """Connects and performs the requested steps."""
     if options.mode not in ("default", "legacy"):
         raise SystemExit(f"version 1 of the Python SDK cannot be made to speak {options.mode}")
 

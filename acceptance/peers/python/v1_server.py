@@ -1,4 +1,4 @@
-"""A server made with version 1 of the Python SDK: it shakes hands, and asks while a call waits."""
+"""A server made with version 1 of the Python SDK: it uses the handshake, and sends input requests during a call."""
 
 import contextlib
 
@@ -18,7 +18,7 @@ server = Server("python-v1", version="1.0.0")
 
 
 class Means:
-    """How version 1 tells and asks within a call."""
+    """Progress notifications and input requests of version 1 within a call."""
 
     def __init__(self, context):
         self.session = context.session
@@ -68,7 +68,7 @@ async def over_stdio():
 
 
 def application():
-    # The manager makes the options itself, and knows nothing of lists that change.
+    # The manager creates the options itself, without list changes.
     made = server.create_initialization_options
     server.create_initialization_options = lambda: made(NotificationOptions(tools_changed=True))
     sessions = StreamableHTTPSessionManager(server)

@@ -1,4 +1,4 @@
-"""A peer made with version 2 of the Python SDK, which knows 2026-07-28 and the revisions before."""
+"""A peer made with version 2 of the Python SDK, which supports 2026-07-28 and the earlier revisions."""
 
 import mcp_types as types
 from mcp import Client, StdioServerParameters
@@ -6,18 +6,18 @@ from mcp import Client, StdioServerParameters
 import common
 
 MODES = {"auto": "auto", "legacy": "legacy", "modern": "2026-07-28"}
-"""The SDK's name of each mode; `modern` starts without asking `server/discover` first."""
+"""The SDK's name of each mode; `modern` starts without `server/discover`."""
 
 
 class Peer:
-    """The steps, in the words of version 2."""
+    """The steps, with the functions of version 2."""
 
     def __init__(self, client, notes):
         self.client = client
         self.notes = notes
 
     async def every(self, page, field):
-        """All the entries of a listing, page after page."""
+        """All entries of a list, page by page."""
         entries, cursor = [], None
         while True:
             result = await page(cursor=cursor)
@@ -59,7 +59,7 @@ class Peer:
 
 
 async def talk(options, notes):
-    """Connects, and performs the steps asked for."""
+    """Connects and performs the requested steps."""
 
     async def elicit(_context, params):
         notes.elicited = True

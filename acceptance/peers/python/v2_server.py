@@ -1,4 +1,4 @@
-"""A server made with version 2 of the Python SDK: it speaks both eras.
+"""A server made with version 2 of the Python SDK: it supports both eras.
 
 To whoever does not shake hands it ends a call with its questions; in a session it asks while the call waits.
 """
@@ -17,7 +17,7 @@ bus = InMemorySubscriptionBus()
 
 
 class Unanswered(Exception):
-    """Ends a run of a tool whose question has no answer yet."""
+    """Ends a run of a tool whose input request has no response yet."""
 
     def __init__(self, request):
         super().__init__("the question has no answer yet")
@@ -25,7 +25,7 @@ class Unanswered(Exception):
 
 
 class Means:
-    """How version 2 tells and asks within a call."""
+    """Progress notifications and input requests of version 2 within a call."""
 
     def __init__(self, context, answers):
         self.session = context.session

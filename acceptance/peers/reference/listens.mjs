@@ -1,5 +1,5 @@
-// Loaded before a published server that asks for a port by number: it gets any free one of loopback instead, and tells,
-// as the tests expect it, where it listens.
+// Loaded before a published server that listens on a fixed port: it listens on any free port of loopback instead, and
+// prints the address in the form that the tests expect.
 
 import { Server } from 'node:net';
 

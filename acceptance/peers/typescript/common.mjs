@@ -1,30 +1,30 @@
-// What the two TypeScript peers share: the command line, the order of the steps, the answers to a server.
+// The shared part of the two TypeScript peers: the command line, the order of the steps, the input responses.
 //
 // A peer adapts one major version of the TypeScript SDK to the few functions that `main` calls, and
-// gives back plain JSON values. ../README.md describes the command line and the document printed.
+// returns plain JSON values. ../README.md describes the command line and the document printed.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** How long one request may take before it is reported as an error. */
+/** The timeout of one request, which is then reported as an error. */
 export const STEP_MILLISECONDS = 20_000;
 
-/** How long the server may take to hear that a call is cancelled. */
+/** The time limit for the server to receive a cancellation. */
 const CANCELLED_MILLISECONDS = 5_000;
 
-/** What the peer declares: everything that a server may ask of a client. */
+/** The capabilities of the peer: all input requests that a server may send. */
 export const CAPABILITIES = { elicitation: {}, sampling: {}, roots: {} };
 
-/** The token that a call wanting progress carries. */
+/** The token of a call with progress. */
 const PROGRESS_TOKEN = 'peer-progress';
 
-/** The token of a call that is to be cancelled. */
+/** The token of the call that is cancelled. */
 const CANCEL_TOKEN = 'peer-cancel';
 
-/** How the peer introduces itself. */
+/** The client information of the peer. */
 export const IDENTITY = { name: 'creole-acceptance-peer', version: '1.0.0' };
 
-/** The flags that take a tool's or prompt's name and its arguments as JSON. */
+/** The flags with the name of a tool or prompt and its arguments as JSON. */
 const PAIRS = ['call', 'prompt', 'progress', 'cancel', 'elicit', 'sample', 'roots', 'list-changed'];
 
 /** Reads the command line. */
@@ -53,7 +53,7 @@ function options(words) {
   return read;
 }
 
-/** The plainest value that one property of an elicitation's schema accepts. */
+/** The simplest value that one property of an elicitation's schema accepts. */
 function plainest(shape) {
   if ('default' in shape) return shape.default;
   const choices = shape.oneOf ?? shape.anyOf;
@@ -66,7 +66,7 @@ function plainest(shape) {
   return formats[shape.format] ?? 'peer';
 }
 
-/** What the server asked and told, noted by the SDK's handlers while the steps run. */
+/** The requests and notifications of the server, recorded by the SDK's handlers while the steps run. */
 class Notes {
   elicited = false;
   sampled = false;
@@ -79,13 +79,13 @@ class Notes {
     });
   }
 
-  /** Notes an error of one step, with the code and data that the server gave, if it did. */
+  /** Records an error of one step, with the code and data of the server, if any. */
   failed(step, error) {
     const { code, data } = error ?? {};
     this.errors.push({ step, code, message: String(error?.message ?? error), data });
   }
 
-  /** Answers an elicitation: the schema's defaults, else the plainest values. */
+  /** Answers an elicitation: the schema's defaults, else the simplest values. */
   elicit = async request => {
     this.elicited = true;
     const properties = Object.entries(request.params.requestedSchema?.properties ?? {});
@@ -93,7 +93,7 @@ class Notes {
     return { action: 'accept', content };
   };
 
-  /** Answers a request to sample a model. */
+  /** Answers a sampling request. */
   sample = async () => {
     this.sampled = true;
     const content = { type: 'text', text: 'Sampled by the peer.' };
@@ -107,7 +107,7 @@ class Notes {
   };
 }
 
-/** The promise's value, or an error once a step's time is over. */
+/** The promise's value, or an error after the timeout of a step. */
 function bounded(promise) {
   let timer;
   const late = new Promise((_, reject) => {
@@ -117,7 +117,7 @@ function bounded(promise) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-/** Performs the steps asked for and returns what came of them. */
+/** Performs the requested steps and returns their results. */
 async function perform(peer, notes, asked) {
   const done = {};
   const step = async (name, work) => {
@@ -139,8 +139,8 @@ async function perform(peer, notes, asked) {
     await step('prompt', () => peer.prompt(asked.prompt));
   }
   if (asked.progress) {
-    // Not by the SDK's `onprogress`: it forgets the token on the result, and so loses the progress
-    // that arrived in the same read. A handler of the notification hears all of it.
+    // The SDK's `onprogress` removes the token on the result, and so loses the progress that arrived
+    // in the same read. A handler of the notification receives all of it.
     done.progress = [];
     peer.heed(({ params: { progressToken, progress, total, message } }) => {
       if (progressToken === PROGRESS_TOKEN) done.progress.push({ progress, total, message });
@@ -166,7 +166,7 @@ async function perform(peer, notes, asked) {
   return done;
 }
 
-/** Cancels a call once it tells of its progress; whether the server noted that in the file of the arguments. */
+/** Cancels a call after its first progress. Returns whether the server wrote the file that the arguments name. */
 async function cancel(peer, asked) {
   const enough = new AbortController();
   peer.heed(({ params: { progressToken } }) => {
@@ -181,7 +181,7 @@ async function cancel(peer, asked) {
   return existsSync(file);
 }
 
-/** Every entry of a listing, page after page; `page` takes the cursor's parameters. */
+/** Every entry of a list, page by page. `page` takes the cursor's parameters. */
 export async function every(page, field) {
   const entries = [];
   let cursor;
@@ -193,7 +193,7 @@ export async function every(page, field) {
   return entries;
 }
 
-/** Connects by `connect`, performs the steps of the command line, and prints the one document. */
+/** Connects with `connect`, performs the steps of the command line, and prints the JSON document. */
 export async function main(sdk, packageName, connect) {
   const asked = options(process.argv.slice(2));
   const manifest = new URL(`node_modules/${packageName}/package.json`, import.meta.url);
@@ -205,7 +205,7 @@ export async function main(sdk, packageName, connect) {
   const peer = await connect({ mode: asked.mode, server, notes });
   const done = await perform(peer, notes, asked);
   const { protocol, identity } = peer;
-  // Only what was heard up to here counts: closing may upset a transport.
+  // Only messages up to here count: closing may cause errors of a transport.
   const errors = [...notes.errors];
   await peer.close();
   const document = { sdk, version, protocol, server: identity ?? null, ...done, errors };

@@ -1,6 +1,6 @@
-// The tools of the servers made with the TypeScript SDK: one for each thing that a server may do in a call.
+// The tools of the servers made with the TypeScript SDK: one for each feature of a call.
 //
-// ../README.md describes them. A server hands over how its SDK tells of progress, asks, and is cancelled.
+// ../README.md describes them. A server passes the functions of its SDK for progress, input requests and cancellation.
 
 import { writeFileSync } from 'node:fs';
 
@@ -61,10 +61,10 @@ const TOOLS = {
   },
 };
 
-/** How many tools have grown since: each changes the list of tools. */
+/** The number of added tools: each changes the list of tools. */
 let grown = 0;
 
-/** What the list of tools says. */
+/** The list of tools. */
 export function list() {
   const tools = Object.entries(TOOLS);
   for (let number = 1; number <= grown; number += 1) {
@@ -73,7 +73,7 @@ export function list() {
   return tools.map(([name, { inputSchema, outputSchema }]) => ({ name, inputSchema, outputSchema }));
 }
 
-/** Runs the tool that a call names. */
+/** Runs the tool of a call. */
 export async function call({ name, arguments: given }, means) {
   const changed = () => {
     grown += 1;
@@ -82,7 +82,7 @@ export async function call({ name, arguments: given }, means) {
   return TOOLS[name].run(given ?? {}, { ...means, changed });
 }
 
-/** Tells, as the tests expect it, where a server listens. */
+/** Prints the address of a server in the form that the tests expect. */
 export function listens(server, path = '/mcp') {
   server.listen(0, '127.0.0.1', () => {
     process.stderr.write(`it listens on http://127.0.0.1:${server.address().port}${path}\n`);

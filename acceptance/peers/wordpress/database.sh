@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts the database of a site for tests in the foreground: database.sh FOLDER. The folder has `data`, and gets `socket`.
+# Starts the database of a site for tests in the foreground: database.sh FOLDER. The folder contains `data`; the script creates `socket`.
 set -eu
 folder=$1
 own=""

@@ -1,5 +1,5 @@
 <?php
-/** Makes the tables, the permalinks, the users and their Application Passwords, which it prints as `name=password`. */
+/** Creates the tables, the permalinks, the users and their Application Passwords, and prints these as `name=password`. */
 $_SERVER['HTTP_HOST'] = 'localhost';
 define( 'WP_INSTALLING', true );
 require $argv[1] . '/wp-load.php';

@@ -1,9 +1,9 @@
 <?php
 /**
  * More routes of the platform for tests: media, invitations, the feed, forums and settings, on the functions of
- * `platform.php`. They take what the routes of the real platform take, and do what those do silently: a topic that is
- * changed without its status is opened, settings of a group that are not sent are reset, and whoever may not close
- * comments is answered with 200.
+ * `platform.php`. They accept the parameters of the real platform and have its silent effects: a topic that is changed
+ * without its status is opened, settings of a group that are not sent are reset, and a user who may not close comments
+ * gets 200.
  */
 
 if ( file_exists( __DIR__ . '/platform-off' ) ) {
@@ -18,7 +18,7 @@ add_action( 'rest_api_init', function () {
 	test_settings();
 } );
 
-/** The item of a request in a collection, or nothing. */
+/** The item of a request in a collection, or null. */
 function test_item( $collection, $request ) {
 	return test_all( $collection )[ (int) $request['id'] ] ?? null;
 }
@@ -133,7 +133,7 @@ function test_topics() {
 			case 'sticky':
 			case 'super_sticky':
 				$topic = test_item( 'topics', $request );
-				// A topic that is sticky already stays where it is.
+				// A topic that is already sticky is not moved.
 				$super = $value && ( empty( $topic['sticky'] ) ? $request['action'] === 'super_sticky' : ! empty( $topic['super_sticky'] ) );
 				return test_change( 'topics', (int) $request['id'], array( 'sticky' => $value, 'super_sticky' => $super ) );
 		}

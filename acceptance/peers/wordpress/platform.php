@@ -2,9 +2,9 @@
 /**
  * A platform for tests: the routes of `buddyboss/v1` that the tools use, on the data of a real WordPress.
  *
- * Members are users; everything else is an option per collection. As the platform does, it notes who is logged in while
- * it is loaded, and gives that as the default of `user_id`. It is there unless the file `platform-off` stands beside it.
- * What its routes are asked is noted in `asked.jsonl`.
+ * Members are users; everything else is an option per collection. Like the real platform, it reads the current user when
+ * it is loaded, and uses it as the default of `user_id`. It is disabled by a file `platform-off` beside it.
+ * The requests to its routes are recorded in `asked.jsonl`.
  */
 
 if ( file_exists( __DIR__ . '/platform-off' ) ) {
@@ -28,7 +28,7 @@ add_filter( 'rest_pre_dispatch', function ( $result, $server, $request ) {
 	return $result;
 }, 10, 3 );
 
-/** Who was logged in when the platform looked. */
+/** The user who was logged in when the platform was loaded. */
 function test_me() {
 	return $GLOBALS['test_logged_in'] ?? 0;
 }
@@ -52,7 +52,7 @@ function test_missing( $code, $status = 404 ) {
 	return new WP_Error( $code, 'Invalid ID.', array( 'status' => $status ) );
 }
 
-/** One page of a list, with the headers that tell how much there is. */
+/** One page of a list, with the headers for the total. */
 function test_page( $items, $request ) {
 	$per_page = $request['per_page'] ?? 10;
 	$page     = $request['page'] ?? 1;
@@ -103,13 +103,13 @@ function test_required( ...$names ) {
 	return array_fill_keys( $names, array( 'required' => true ) );
 }
 
-/** A profile field: a text, choices, or a date. */
+/** A profile field: text, choices or a date. */
 function test_field( $id ) {
 	$fields = array( 1 => array( 'City', 'textbox' ), 2 => array( 'Colours', 'checkbox' ), 3 => array( 'Birthday', 'datebox' ) );
 	return isset( $fields[ $id ] ) ? array( 'id' => $id, 'name' => $fields[ $id ][0], 'type' => $fields[ $id ][1] ) : null;
 }
 
-/** The usual routes of a collection: list, make, get, change, delete. */
+/** The standard routes of a collection: list, create, get, update, delete. */
 function test_collection( $route, $collection, $code, $required = array() ) {
 	$args = test_required( ...$required );
 	test_route( $route, 'GET', function ( $request ) use ( $collection ) {
@@ -201,7 +201,7 @@ add_action( 'rest_api_init', function () {
 	} );
 
 	test_route( '/activity', 'POST', fn( $request ) => test_add( 'activity', array( 'user_id' => get_current_user_id() ) + $request->get_json_params() ), array( 'content' => array( 'type' => 'string', 'required' => true ) ) );
-	// As the platform does: whoever changes a post becomes its author, unless the request says who that is.
+	// Like the platform: the user who changes a post becomes its author, unless the request names the author.
 	test_route( '/activity/(?P<id>[\d]+)', 'PUT', function ( $request ) {
 		$all = test_all( 'activity' );
 		$id  = (int) $request['id'];
@@ -220,7 +220,7 @@ add_action( 'rest_api_init', function () {
 		test_keep( 'activity', $all );
 		return $all[ $id ];
 	} );
-	// As the platform does: whoever it does not see as logged in is told that a comment was made, and none is.
+	// Like the platform: a user who is not logged in gets a success, and no comment is created.
 	test_route( '/activity/(?P<id>[\d]+)/comment', 'GET,POST', function ( $request ) {
 		$id = (int) $request['id'];
 		if ( $request->get_method() === 'POST' && test_me() ) {
@@ -241,7 +241,7 @@ add_action( 'rest_api_init', function () {
 		return $all[ $id ] ?? array();
 	} );
 
-	// As the platform does: it ends the caller's own friendship with that member, and says so in any case.
+	// Like the platform: it ends the caller's own friendship with that member, and always reports success.
 	test_route( '/friends', 'DELETE', function ( $request ) {
 		$pair = array( test_me(), (int) $request['friend_id'] );
 		sort( $pair );
@@ -254,7 +254,7 @@ add_action( 'rest_api_init', function () {
 		return array( 'unfriend' => true );
 	} );
 	test_route( '/friends', 'POST', fn( $request ) => test_add( 'friends', array( 'is_confirmed' => (int) ! empty( $request['force'] ) ) + $request->get_json_params() ) );
-	// Only whoever was asked may accept, and has to be seen as logged in.
+	// Only the invited user may accept, and must be logged in.
 	test_route( '/friends/(?P<id>[\d]+)', 'PUT', function ( $request ) {
 		$all = test_all( 'friends' );
 		$id  = (int) $request['id'];
@@ -276,7 +276,7 @@ add_action( 'rest_api_init', function () {
 		$key   = "test_field_{$request['field']}";
 		if ( $request->get_method() === 'PUT' ) {
 			$value = $request['value'];
-			// As the platform does: the choices are the text of a JSON array; an array is a fatal error, another text is no choice.
+			// Like the platform: the choices are the text of a JSON array. An array is a fatal error, other text is not a choice.
 			if ( $field['type'] === 'checkbox' ) {
 				$value = array_filter( (array) json_decode( $value, true ) );
 			}

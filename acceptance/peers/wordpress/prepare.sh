@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prepares a site for tests: prepare.sh FOLDER. Makes FOLDER/site, FOLDER/passwords and FOLDER/database.tar.
+# Prepares a site for tests: prepare.sh FOLDER. Creates FOLDER/site, FOLDER/passwords and FOLDER/database.tar.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$1
@@ -24,7 +24,7 @@ rm -rf "$folder/site/wp-content"
 mkdir -p "$folder/site/wp-content"
 cp "$here/wp-config.php" "$here/router.php" "$folder/site/"
 
-# A short path: a socket has room for a hundred letters.
+# A short path: the path of a socket has at most about 100 characters.
 run=$(mktemp -d)
 database=""
 trap '[ -z "$database" ] || kill "$database" 2>/dev/null; wait; rm -rf "$run"' EXIT

@@ -1,5 +1,5 @@
 <?php
-/** What the built-in server of PHP does with a request: everything that is no file is WordPress's. */
+/** The router of PHP's built-in server: WordPress serves every request that is not a file. */
 $path = parse_url( $_SERVER['REQUEST_URI'], PHP_URL_PATH );
 if ( $path !== '/' && is_file( $_SERVER['DOCUMENT_ROOT'] . $path ) ) {
 	return false;
@@ -10,7 +10,7 @@ if ( getenv( 'TEST_PERMALINKS' ) === 'none' && str_starts_with( $path, '/wp-json
 	echo '<h1>Not Found</h1>';
 	return true;
 }
-// As with nginx and `try_files`: what WordPress does not know is the front page.
+// Like nginx with `try_files`: WordPress serves its front page for unknown paths.
 if ( getenv( 'TEST_PERMALINKS' ) === 'front' && str_starts_with( $path, '/wp-json' ) ) {
 	header( 'Content-Type: text/html' );
 	echo '<h1>A site for tests</h1>';

@@ -1,5 +1,5 @@
 <?php
-/** The configuration of a site for tests: its database is behind a socket, its address is the one that it is called by. */
+/** The configuration of a site for tests: its database uses a Unix socket, its URL is that of the request. */
 define( 'DB_NAME', 'wordpress' );
 define( 'DB_USER', 'root' );
 define( 'DB_PASSWORD', '' );
@@ -8,7 +8,7 @@ define( 'DB_CHARSET', 'utf8mb4' );
 define( 'DB_COLLATE', '' );
 define( 'WP_HOME', 'http://' . ( $_SERVER['HTTP_HOST'] ?? 'localhost' ) );
 define( 'WP_SITEURL', WP_HOME );
-// Application Passwords over plain http, unless a test wants to see what a site on the internet does.
+// Application Passwords over plain http, unless a test checks the behaviour of a public site.
 define( 'WP_ENVIRONMENT_TYPE', getenv( 'TEST_ENVIRONMENT' ) ?: 'local' );
 define( 'WPMU_PLUGIN_DIR', getenv( 'TEST_PLUGINS' ) ?: __DIR__ . '/wp-content/mu-plugins' );
 define( 'WP_HTTP_BLOCK_EXTERNAL', true );

@@ -1,6 +1,6 @@
-//! The answers that the peer gives to a server, and notes of what the server asked and told.
+//! The responses of the peer to input requests, and a record of the server's requests and notifications.
 
-// Sampling and roots are deprecated since 2026-07-28, and servers still ask for them.
+// Sampling and roots are deprecated since 2026-07-28, and servers still request them.
 #![allow(deprecated)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +16,11 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-/// The peer's side of the conversation; clones share their notes.
+/// The client handler of the peer. Clones share their record.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<Heard>);
 
-/// What the server asked and told.
+/// The requests and notifications of the server.
 #[derive(Default)]
 struct Heard {
     elicited: AtomicBool,
@@ -31,27 +31,27 @@ struct Heard {
 }
 
 impl Notes {
-    /// Whether the server elicited anything.
+    /// Whether the server sent an elicitation request.
     pub(crate) fn elicited(&self) -> bool {
         self.0.elicited.load(Ordering::Relaxed)
     }
 
-    /// Whether the server asked to sample a model.
+    /// Whether the server sent a sampling request.
     pub(crate) fn sampled(&self) -> bool {
         self.0.sampled.load(Ordering::Relaxed)
     }
 
-    /// Whether the server asked for the roots.
+    /// Whether the server requested the roots.
     pub(crate) fn rooted(&self) -> bool {
         self.0.rooted.load(Ordering::Relaxed)
     }
 
-    /// The progress told so far.
+    /// The progress notifications so far.
     pub(crate) fn progress(&self) -> Vec<Value> {
         self.0.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until the server has told that its tools changed.
+    /// Waits for the notification that the tools changed.
     pub(crate) async fn tools_changed(&self) {
         self.0.tools_changed.notified().await;
     }
@@ -116,14 +116,14 @@ impl ClientHandler for Notes {
     }
 }
 
-/// Content that an elicitation's schema accepts: its defaults, else the plainest values.
+/// Content that an elicitation's schema accepts: its defaults, else the simplest values.
 fn answer(schema: &Value) -> Value {
     let none = Map::new();
     let properties = schema["properties"].as_object().unwrap_or(&none);
     properties.iter().map(|(name, shape)| (name.clone(), plainest(shape))).collect()
 }
 
-/// The plainest value that one property of an elicitation's schema accepts.
+/// The simplest value that one property of an elicitation's schema accepts.
 fn plainest(shape: &Value) -> Value {
     if let Some(default) = shape.get("default") {
         return default.clone();

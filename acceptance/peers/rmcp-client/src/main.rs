@@ -1,7 +1,7 @@
-//! A peer made with rmcp, which knows 2026-07-28 and the revisions before.
+//! A peer made with rmcp, which supports 2026-07-28 and the earlier revisions.
 //!
-//! It performs the steps of its command line against the server given after `--`, and prints what
-//! came of them as one JSON document; `../README.md` describes both.
+//! It performs the steps of its command line with the server after `--`, and prints the results as
+//! one JSON document. `../README.md` describes both.
 
 mod answers;
 mod options;
@@ -22,13 +22,13 @@ use serde_json::{Map, Value, json};
 use crate::answers::Notes;
 use crate::options::{Called, Options};
 
-/// How long one step may take before it is reported as an error.
+/// The timeout of one step, which is then reported as an error.
 const STEP: Duration = Duration::from_secs(20);
 
-/// A conversation whose requests are answered by [`Notes`].
+/// A session whose input requests are answered by [`Notes`].
 type Client = RunningService<RoleClient, Notes>;
 
-/// What a step, or the whole conversation, fails with.
+/// The error of a step or of the session.
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> ExitCode {
@@ -44,22 +44,22 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the conversation on one thread and as one task: there a notification's handler, spawned
-/// before the result is passed on, has run before the step that waits for the result goes on.
+/// Runs the session on one thread and as one task: there a notification's handler, spawned before
+/// the result is delivered, has run before the step that waits for the result continues.
 fn talk() -> Result<Value, Failure> {
     let options = Options::read(std::env::args().skip(1))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { tokio::spawn(converse(options)).await? })
 }
 
-/// Connects, performs the steps asked for, and makes the document of what came of them.
+/// Connects, performs the requested steps, and creates the document of their results.
 async fn converse(options: Options) -> Result<Value, Failure> {
     let notes = Notes::default();
     let client = connect(&options, notes.clone()).await?;
     let info = client.peer_info().ok_or("rmcp tells nothing about the server")?;
     let mut document = Map::new();
     document.insert("sdk".into(), json!("rmcp"));
-    // rmcp names itself and its own release here, not the program it is built into.
+    // rmcp sends its own name and version here, not those of the program.
     document.insert("version".into(), json!(Implementation::from_build_env().version));
     document.insert("protocol".into(), json!(info.protocol_version));
     document.insert("server".into(), json!(info.server_info));
@@ -83,7 +83,7 @@ async fn connect(options: &Options, notes: Notes) -> Result<Client, Failure> {
     negotiate(options, notes, TokioChildProcess::new(command)?).await
 }
 
-/// Negotiates as the mode says; by default as `serve` does.
+/// Negotiates according to the mode. The default is that of `serve`.
 async fn negotiate<T>(options: &Options, notes: Notes, server: T) -> Result<Client, Failure>
 where
     T: Transport<RoleClient> + Send + 'static,
@@ -99,7 +99,7 @@ where
     Ok(notes.serve_with_lifecycle(server, lifecycle).await?)
 }
 
-/// The steps under way.
+/// The running steps.
 struct Steps {
     client: Client,
     notes: Notes,
@@ -109,7 +109,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// Performs the steps asked for, in the order that all peers keep.
+    /// Performs the requested steps, in the order of all peers.
     async fn perform(&mut self, options: &Options) {
         let tools = bounded(self.client.list_all_tools()).await;
         self.note("tools", tools.map(|all| names(all.iter().map(|tool| tool.name.as_ref()))));
@@ -156,14 +156,14 @@ impl Steps {
         }
     }
 
-    /// Calls a tool and keeps its result under `step`.
+    /// Calls a tool and stores its result under `step`.
     async fn call(&mut self, step: &str, called: &Called) {
         let result = bounded(self.client.call_tool(request(called))).await;
         self.note(step, result.map(|result| json!(result)));
     }
 
-    /// Calls a tool that changes the list of tools, and waits until the server tells of the change:
-    /// on a subscription since 2026-07-28, unasked before.
+    /// Calls a tool that changes the list of tools, and waits for the notification: on a subscription
+    /// since 2026-07-28, without one before.
     async fn list_changed(&mut self, called: &Called) -> Result<(), Failure> {
         if !self.modern {
             self.call("list_changed_call", called).await;
@@ -182,7 +182,7 @@ impl Steps {
         }
     }
 
-    /// Keeps what came of a step.
+    /// Stores the result of a step.
     fn note(&mut self, step: &str, came: Result<Value, Failure>) {
         match came {
             Ok(value) => {
@@ -192,7 +192,7 @@ impl Steps {
         }
     }
 
-    /// Keeps an error of a step, with the code and data that the server gave, if it did.
+    /// Stores an error of a step, with the code and data of the server, if any.
     fn failed(&mut self, step: &str, failure: Failure) {
         let note = match failure.downcast_ref::<ServiceError>() {
             Some(ServiceError::McpError(sent)) => json!({
@@ -204,7 +204,7 @@ impl Steps {
     }
 }
 
-/// What rmcp's future gives, or an error once a step's time is over.
+/// The output of rmcp's future, or an error after the timeout of a step.
 async fn bounded<T>(work: impl Future<Output = Result<T, ServiceError>>) -> Result<T, Failure> {
     match tokio::time::timeout(STEP, work).await {
         Ok(came) => Ok(came?),

@@ -8,7 +8,7 @@ pub(crate) struct Called {
     pub(crate) arguments: Map<String, Value>,
 }
 
-/// The steps to perform and the server to perform them against.
+/// The steps to perform, and the server.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) mode: String,
@@ -20,14 +20,14 @@ pub(crate) struct Options {
     pub(crate) sample: Option<Called>,
     pub(crate) roots: Option<Called>,
     pub(crate) list_changed: Option<Called>,
-    /// The server's address, if it is not to be started.
+    /// The server's URL, if it is already running.
     pub(crate) url: Option<String>,
     pub(crate) command: String,
     pub(crate) arguments: Vec<String>,
 }
 
 impl Options {
-    /// Reads the words of the command line.
+    /// Parses the arguments of the command line.
     pub(crate) fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut options = Self { mode: "default".into(), ..Self::default() };
         while let Some(flag) = words.next() {

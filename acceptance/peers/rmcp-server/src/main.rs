@@ -1,9 +1,9 @@
-//! A server made with rmcp, which knows 2026-07-28 and the revisions before. In 2026-07-28 a call ends with its questions;
-//! in a session it asks while the call waits. It serves on its standard streams.
+//! A server made with rmcp, which supports 2026-07-28 and the earlier revisions. In 2026-07-28 a call ends with its
+//! input requests. In a session they are sent during the call. It serves on stdio.
 //!
 //! `../README.md` describes its tools.
 
-// Sampling is deprecated since 2026-07-28, and servers still ask for it.
+// Sampling is deprecated since 2026-07-28, and servers still use it.
 #![allow(deprecated)]
 
 use std::error::Error;
@@ -21,7 +21,7 @@ use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// The names of the tools, and the texts that each needs.
+/// The names of the tools, and the string arguments of each.
 const TOOLS: [(&str, &[&str]); 7] = [
     ("echo", &["text"]),
     ("weather", &[]),
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The server; how many tools have grown changes the list of them.
+/// The server. Its list of tools depends on the number of added tools.
 struct Tools {
     grown: watch::Sender<usize>,
 }
@@ -111,7 +111,7 @@ impl ServerHandler for Tools {
             "grow" => {
                 self.grown.send_modify(|grown| *grown += 1);
                 if shakes_hands(&context) {
-                    // Whoever waits for the news notices that it is missing.
+                    // The test that waits for the notification fails without it.
                     let _ = context.peer.notify_tool_list_changed().await;
                 }
                 Ok(text("grown"))
@@ -119,7 +119,7 @@ impl ServerHandler for Tools {
             "wait" => {
                 progress(&context, 1.0, 2.0).await;
                 context.ct.cancelled().await;
-                // Whoever waits for the file notices that it is missing.
+                // The test that waits for the file fails without it.
                 let _ = std::fs::write(given("file"), "cancelled");
                 Ok(text("waited"))
             }
@@ -149,7 +149,7 @@ impl ServerHandler for Tools {
     }
 }
 
-/// A tool that needs these texts.
+/// A tool with these string arguments.
 fn tool(name: String, texts: &[&str]) -> Tool {
     let properties: JsonObject =
         texts.iter().map(|text| ((*text).to_owned(), json!({"type": "string"}))).collect();
@@ -167,7 +167,7 @@ fn shakes_hands(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version() != Some(ProtocolVersion::V_2026_07_28)
 }
 
-/// Asks while the call waits.
+/// Sends an input request during the call.
 async fn ask(
     context: &RequestContext<RoleServer>,
     question: InputRequest,
@@ -181,7 +181,7 @@ async fn ask(
     Ok(json!(context.peer.send_request(request).await.map_err(refused)?))
 }
 
-/// Ends a call with a question.
+/// Ends a call with an input request.
 fn asks(question: InputRequest) -> CallToolResponse {
     let mut questions = InputRequests::new();
     questions.insert("asked".to_owned(), question);
@@ -204,10 +204,10 @@ fn sample() -> InputRequest {
     InputRequest::CreateMessage(CreateMessageRequest::new(params))
 }
 
-/// Tells of progress, if anybody wants to know.
+/// Sends progress, if the call has a token.
 async fn progress(context: &RequestContext<RoleServer>, at: f64, of: f64) {
     let Some(token) = context.meta.get_progress_token() else { return };
     let told = ProgressNotificationParam::new(token, at).with_total(of);
-    // Whoever counts notices what is missing.
+    // The test that counts notifications fails without it.
     let _ = context.peer.notify_progress(told).await;
 }

@@ -1,5 +1,5 @@
-// A peer made with version 1 of the TypeScript SDK, which knows the revisions up to 2025-11-25, or with an older release,
-// which knows fewer of them and may lack what they do not have.
+// A peer made with version 1 of the TypeScript SDK, which supports the revisions up to 2025-11-25, or with an older
+// release, which supports fewer of them.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
@@ -8,7 +8,7 @@ import * as types from '@modelcontextprotocol/sdk/types.js';
 
 import { CAPABILITIES, IDENTITY, STEP_MILLISECONDS, every, start } from './common.mjs';
 
-/** The transport to a server: an address that ends in `/sse` has the one of 2024-11-05. */
+/** The transport to a server: a URL that ends in `/sse` uses the one of 2024-11-05. */
 async function over(server) {
   if (!server.url) return new StdioClientTransport(server);
   if (server.url.pathname.endsWith('/sse')) return new SSEClientTransport(server.url);
@@ -29,7 +29,7 @@ async function connect({ mode, server, notes }) {
   client.setNotificationHandler(types.ToolListChangedNotificationSchema, notes.heardToolsChanged);
   client.onerror = error => notes.failed('transport', error);
   const transport = await over(server);
-  // The SDK tells nobody which revision was negotiated.
+  // The SDK does not expose the negotiated revision.
   let protocol;
   const request = client.request.bind(client);
   client.request = async (asked, ...more) => {

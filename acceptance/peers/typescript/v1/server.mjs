@@ -1,4 +1,5 @@
-// A server made with version 1 of the TypeScript SDK or an older release: it shakes hands, and asks while a call waits.
+// A server made with version 1 of the TypeScript SDK or an older release: it uses the handshake and sends input requests
+// during a call.
 
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -14,7 +15,7 @@ function made() {
   const server = new Server(identity, { capabilities: CAPABILITIES });
   server.setRequestHandler(types.ListToolsRequestSchema, () => ({ tools: list() }));
   server.setRequestHandler(types.CallToolRequestSchema, ({ params }, extra) => {
-    // Older releases know only one stream, and so do not say which call something belongs to.
+    // Older releases have only one stream, and so do not say which call a message belongs to.
     const notify = extra.sendNotification ?? (told => server.notification(told));
     const ask = extra.sendRequest ?? ((asked, schema) => server.request(asked, schema));
     const progressToken = params._meta?.progressToken;
@@ -34,7 +35,7 @@ function made() {
   return server;
 }
 
-/** Serves one server for each session. */
+/** Creates one server for each session. */
 async function overHttp() {
   const { StreamableHTTPServerTransport } = await import(
     '@modelcontextprotocol/sdk/server/streamableHttp.js'
@@ -59,7 +60,7 @@ async function overHttp() {
   );
 }
 
-/** Serves one server for each stream, by the transport of 2024-11-05. */
+/** Creates one server for each stream, with the transport of 2024-11-05. */
 function overSse() {
   const streams = new Map();
   const begun = async response => {

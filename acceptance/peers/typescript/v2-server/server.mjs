@@ -1,4 +1,4 @@
-// A server made with version 2 of the TypeScript SDK that speaks 2026-07-28 alone: it ends a call with its questions.
+// A server made with version 2 of the TypeScript SDK for 2026-07-28 only: it ends a call with its input requests.
 
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
@@ -7,7 +7,7 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 
 import { CAPABILITIES, call, list, listens } from './tools.mjs';
 
-/** Ends a run of a tool whose question has no answer yet. */
+/** Ends a run of a tool whose input request has no response yet. */
 class Question extends Error {
   constructor(request) {
     super('the question has no answer yet');
@@ -15,7 +15,7 @@ class Question extends Error {
   }
 }
 
-/** `publish` tells subscribers that the tools changed. */
+/** `publish` notifies subscribers that the tools changed. */
 const maker = publish => () => {
   const identity = { name: 'typescript-v2', version: '1.0.0' };
   const server = new Server(identity, { capabilities: CAPABILITIES });
@@ -47,7 +47,7 @@ const maker = publish => () => {
   return server;
 };
 
-/** Serves requests that stand alone. */
+/** Serves stateless requests. */
 function overHttp() {
   const handler = createMcpHandler(
     maker(() => handler.notify.toolsChanged()),

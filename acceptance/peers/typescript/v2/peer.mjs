@@ -1,11 +1,11 @@
-// A peer made with version 2 of the TypeScript SDK, which knows 2026-07-28 and the revisions before.
+// A peer made with version 2 of the TypeScript SDK, which supports 2026-07-28 and the earlier revisions.
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 import { CAPABILITIES, IDENTITY, STEP_MILLISECONDS, start } from './common.mjs';
 
-/** The SDK's name of each mode; by default it speaks legacy. */
+/** The SDK's name of each mode; the default is legacy. */
 const MODES = { auto: 'auto', legacy: 'legacy', modern: { pin: '2026-07-28' } };
 
 async function connect({ mode, server, notes }) {
@@ -25,7 +25,7 @@ async function connect({ mode, server, notes }) {
   return {
     protocol: client.getNegotiatedProtocolVersion(),
     identity: client.getServerVersion(),
-    // Without a cursor this version walks all pages itself.
+    // Without a cursor this version fetches all pages itself.
     tools: async () => names((await client.listTools(undefined, within)).tools, 'name'),
     resources: async () => names((await client.listResources(undefined, within)).resources, 'uri'),
     prompts: async () => names((await client.listPrompts(undefined, within)).prompts, 'name'),
