@@ -82,12 +82,11 @@ pub mod front_matter {
 pub mod http {
     pub use crate::auth::AuthDecision;
     pub use crate::auth::challenge::Challenge;
-    pub use crate::serve::http::conn::incoming::IncomingBody;
-    pub use crate::serve::http::conn::outgoing::OutgoingBody;
     pub use crate::serve::http::mcp::response::McpBody;
     pub use crate::serve::http::web::handler::{
         Admission, Authenticate, ErrorResponse, HttpHandler,
     };
+    pub use crate::serve::http::web::incoming::IncomingBody;
     pub use crate::serve::http::web::request::{HeaderValues, RequestHead, RequestHeaders};
     pub use ::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 }

@@ -6,12 +6,12 @@
 //! one: its calls outlive the connections that requested them, and its streams can be resumed. Both kinds run a
 //! protocol machine. The protocol rules are in `creole_proto::http`; this module moves bytes.
 
+pub use crate::serve::http::listener::Listener;
 pub use crate::serve::http::mcp::endpoint::{EndpointSettings, McpEndpoint};
 pub use crate::serve::http::web::body::BodyLimits;
 pub use crate::serve::http::web::drain::{Drain, DrainStage};
 pub use crate::serve::http::web::handler::PeerAddress;
 pub use crate::serve::http::web::limits::HttpLimits;
-pub use crate::serve::http::web::listener::Listener;
 pub use crate::serve::http::web::router::{Route, Router};
 pub use crate::serve::http::web::tls::{CertificateError, Certificates};
 
@@ -20,6 +20,7 @@ pub use creole_proto::http::forwarded::{Network, TrustedProxies};
 pub use creole_proto::http::origin_guard::OriginGuard;
 
 pub(crate) mod conn;
+pub(crate) mod listener;
 pub(crate) mod mcp;
 pub(crate) mod web;
 

@@ -45,6 +45,9 @@ impl<'a> From<&'a SseEvent> for SseEventRef<'a> {
     }
 }
 
+/// A comment, which clients ignore. It keeps a silent stream alive.
+pub const KEEP_ALIVE_COMMENT: &[u8] = b":\n\n";
+
 /// Appends exactly one event, for any content of its fields.
 ///
 /// Each line of the data gets its own `data` field; CR and CRLF arrive as LF. Line breaks in the id and the type, and

@@ -1,8 +1,8 @@
 //! The MCP endpoint: sessions, event streams, stateless exchanges and the HTTP+SSE transport of 2024-11-05.
 
+mod background;
 pub(crate) mod change_fanout;
 pub(crate) mod endpoint;
-pub(crate) mod legacy_sse;
 pub(crate) mod response;
 pub(crate) mod session;
 pub(crate) mod sessions;

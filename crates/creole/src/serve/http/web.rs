@@ -1,4 +1,4 @@
-//! The HTTP server around the endpoint: listener, router, authentication, limits and TLS.
+//! The HTTP server around the endpoint: router, authentication, limits and TLS.
 
 pub(crate) mod authenticate;
 pub(crate) mod body;
@@ -6,8 +6,9 @@ pub(crate) mod connection_slots;
 pub(crate) mod cors;
 pub(crate) mod drain;
 pub(crate) mod handler;
+pub(crate) mod incoming;
 pub(crate) mod limits;
-pub(crate) mod listener;
 pub(crate) mod request;
 pub(crate) mod router;
 pub(crate) mod tls;
+pub(crate) mod wake_batching;

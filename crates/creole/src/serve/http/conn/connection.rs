@@ -6,26 +6,24 @@ use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
 
-use http::{Request, Response, StatusCode};
+use http::Request;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until};
 
-use crate::call::catch_panic::{CatchPanic, CaughtPanic};
 use crate::chain::BoxFuture;
+use crate::serve::http::conn::handle_request::handle_request;
 use crate::serve::http::conn::http1::detach::{DetachSlot, is_event_stream, should_detach};
 use crate::serve::http::conn::http1::fast_path::{FastPathEnd, fast_path};
 use crate::serve::http::conn::hyper_connections::{HyperBuilders, HyperHttp1, HyperHttp2};
-use crate::serve::http::conn::incoming::IncomingBody;
-use crate::serve::http::conn::outgoing::OutgoingBody;
 use crate::serve::http::conn::screened_stream::ScreenedStream;
 use crate::serve::http::conn::supervise::Supervisor;
-use crate::serve::http::conn::timeouts::{ConnectionTimeouts, RequestGuard};
+use crate::serve::http::conn::timeouts::ConnectionTimeouts;
 use crate::serve::http::conn::version_sniff::{HttpVersion, VersionSniffer};
 use crate::serve::http::web::connection_slots::ConnectionSlot;
 use crate::serve::http::web::drain::{DrainStage, DrainWatch};
-use crate::serve::http::web::handler::{ErrorResponse, HttpHandler, PeerAddress};
+use crate::serve::http::web::handler::{HttpHandler, PeerAddress};
 use crate::serve::http::web::request::RequestHead;
 use crate::serve::http::web::router::Router;
 
@@ -120,27 +118,8 @@ where
     Some(Box::pin(lasting.run(watch, place)))
 }
 
-/// Handles a request, which counts as in flight until its response is complete.
-pub(crate) async fn handle_request<A: HttpHandler>(
-    router: &Router<A>,
-    running: RequestGuard,
-    head: &mut RequestHead,
-    body: IncomingBody,
-    peer: PeerAddress,
-) -> Response<OutgoingBody<A::Body>> {
-    let answered = CatchPanic(pin!(router.answer(head, body, peer))).await;
-    answered.unwrap_or_else(panic_response).map(|body| body.with_request(running))
-}
-
 /// The value of a phase of the connection; logs an error.
 fn ok_or_log<V, E: Display>(ended: Result<V, E>) -> Option<V> {
     let told = |error| tracing::debug!(target: "creole::http", %error, "a connection failed");
     ended.map_err(told).ok()
-}
-
-/// The response to a request whose handler panicked.
-fn panic_response<B>(panic: CaughtPanic) -> Response<OutgoingBody<B>> {
-    tracing::error!(target: "creole::http", message = %panic.message, "a request handler panicked");
-    let status = StatusCode::INTERNAL_SERVER_ERROR;
-    ErrorResponse::new(status, "internal error: the request handler panicked").into_response()
 }

@@ -34,7 +34,7 @@
 //!
 //! # Shared parts
 //!
-//! [`response_writer`] and [`response_head`] write responses for both, with heads in hyper's form. [`wake_batching`]
+//! [`response_writer`] and [`response_head`] write responses for both, with heads in hyper's form. [`wake_batching`](crate::serve::http::web::wake_batching)
 //! makes responses that are ready at the same time go out together: waking a client costs more than writing to it.
 
 pub(crate) mod date;
@@ -43,4 +43,3 @@ pub(crate) mod fast_path;
 pub(crate) mod response_head;
 pub(crate) mod response_writer;
 pub(crate) mod streaming;
-pub(crate) mod wake_batching;

@@ -22,7 +22,7 @@ use crate::serve::http::conn::outgoing::OutgoingBody;
 use crate::serve::http::conn::screened_stream::ScreenedStream;
 use crate::serve::http::conn::supervise::Drivable;
 use crate::serve::http::conn::timeouts::ConnectionTimeouts;
-use crate::serve::http::web::handler::BoxError;
+use crate::serve::http::web::incoming::BoxError;
 use crate::serve::http::web::limits::{
     CONNECTION_WINDOW, HttpLimits, MAX_HEAD_BYTES, MAX_LOCAL_RESETS, MAX_PENDING_RESETS,
     MAX_PIECE_BYTES, MAX_STREAMS, PING_INTERVAL, SEND_BUFFER, SPARE, STREAM_WINDOW,

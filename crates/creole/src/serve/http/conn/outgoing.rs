@@ -9,40 +9,34 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::serve::http::conn::http2_requests::Http2Progress;
 use crate::serve::http::conn::timeouts::RequestGuard;
-use crate::serve::http::web::handler::BoxError;
+use crate::serve::http::web::incoming::BoxError;
 use crate::serve::http::web::limits::MAX_PIECE_BYTES;
+use crate::serve::http::web::router::RoutedBody;
 
-/// The body of a response: fixed bytes, or the body of an [`HttpHandler`](crate::internal::http::HttpHandler).
+/// The body of a response: fixed bytes, or the body of a handler.
 #[derive(Debug)]
-pub struct OutgoingBody<B> {
+pub(crate) struct OutgoingBody<B> {
     /// The source of the body, unless it is fixed.
     source: Option<B>,
     /// Bytes that are ready to be written.
     rest: Bytes,
     /// The request, which lasts as long as its response.
-    request: Option<RequestGuard>,
+    _request: RequestGuard,
     progress: Option<Arc<Http2Progress>>,
 }
 
-impl<B> From<Bytes> for OutgoingBody<B> {
-    fn from(text: Bytes) -> Self {
-        Self { source: None, rest: text, request: None, progress: None }
-    }
-}
-
 impl<B> OutgoingBody<B> {
-    pub(crate) fn from_stream(body: B) -> Self {
-        Self { source: Some(body), rest: Bytes::new(), request: None, progress: None }
-    }
-
-    /// The same body, which holds the request and reports its progress to the current task.
-    pub(crate) fn with_request(mut self, request: RequestGuard) -> Self {
-        self.request = Some(request);
-        self.progress = Http2Progress::current();
-        if let Some(progress) = &self.progress {
+    /// The body, which holds the request and reports its progress to the current task.
+    pub(crate) fn new(body: RoutedBody<B>, request: RequestGuard) -> Self {
+        let (source, rest) = match body {
+            RoutedBody::Fixed(text) => (None, text),
+            RoutedBody::Handler(source) => (Some(source), Bytes::new()),
+        };
+        let progress = Http2Progress::current();
+        if let Some(progress) = &progress {
             progress.set_pending();
         }
-        self
+        Self { source, rest, _request: request, progress }
     }
 }
 

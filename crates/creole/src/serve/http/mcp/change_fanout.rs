@@ -1,19 +1,16 @@
-//! Announces changes to hosts, and expires unused sessions.
+//! The hosts that wait for changes.
 
 use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, Weak};
 
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::time::{Instant, sleep_until};
 
 use crate::registry::Announcement;
-use crate::serve::http::mcp::sessions::Sessions;
 use crate::serve::http::mcp::streams::HttpHost;
 use crate::server::Service;
 
-/// The hosts that wait for changes, and the one task that notifies them.
+/// The hosts that wait for changes. One task notifies them.
 pub(crate) struct ChangeFanout {
     service: Service,
     inner: Mutex<FanoutState>,
@@ -50,15 +47,19 @@ impl ChangeFanout {
         ChangeSubscription { fanout: Arc::clone(self), key }
     }
 
-    /// Starts the task, once there is a subscriber.
-    pub(crate) fn start(self: &Arc<Self>, sessions: &Arc<Sessions>) {
+    /// Starts the task that announces changes, unless it runs already. It gets every change from now on, also those
+    /// before it first runs.
+    pub(crate) fn start(&self, spawn: impl FnOnce(Receiver<Announcement>)) {
         let mut inner = self.lock();
         if !inner.is_running {
             inner.is_running = true;
-            let (hub, sessions) = (Arc::downgrade(self), Arc::downgrade(sessions));
-            // Subscribed now, not when the task first runs.
-            tokio::spawn(run_fanout(self.service.registry().changes(), hub, sessions));
+            spawn(self.service.registry().changes());
         }
+    }
+
+    /// Announces a change to every host, or that changes were missed.
+    pub(crate) fn announce(&self, change: Option<&Announcement>) {
+        self.listeners().iter().for_each(|host| host.announce(change));
     }
 
     /// Ends every notification stream, also those that are opened from now on.
@@ -80,33 +81,4 @@ impl Drop for ChangeSubscription {
     fn drop(&mut self) {
         self.fanout.lock().listeners.remove(&self.key);
     }
-}
-
-/// Runs until the endpoint is dropped.
-async fn run_fanout(
-    mut changes: Receiver<Announcement>,
-    hub: Weak<ChangeFanout>,
-    sessions: Weak<Sessions>,
-) {
-    let Some(begun) = sessions.upgrade().map(|sessions| sessions.first_session()) else { return };
-    loop {
-        let Some(expiry) = sessions.upgrade().map(|sessions| sessions.expire()) else { return };
-        let change = tokio::select! {
-            change = changes.recv() => match change {
-                Ok(change) => Some(change),
-                Err(RecvError::Lagged(_)) => None,
-                Err(RecvError::Closed) => return,
-            },
-            () = sleep_until(expiry.unwrap_or_else(far_away)), if expiry.is_some() => continue,
-            () = begun.notified() => continue,
-        };
-        let Some(hub) = hub.upgrade() else { return };
-        for host in hub.listeners() {
-            host.announce(change.as_ref());
-        }
-    }
-}
-
-fn far_away() -> Instant {
-    Instant::now() + std::time::Duration::from_secs(86_400)
 }

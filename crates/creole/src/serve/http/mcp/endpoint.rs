@@ -1,5 +1,6 @@
 //! The MCP endpoint: every method of every revision on one path.
 
+mod legacy_sse;
 mod post;
 
 use std::borrow::Cow;
@@ -29,21 +30,21 @@ use crate::call::{LOCAL_PRINCIPAL, Origin};
 use crate::chain::BoxFuture;
 use crate::host::COMMON_STREAM;
 use crate::replicas::Replicas;
-use crate::serve::http::conn::incoming::IncomingBody;
+use crate::serve::http::listener::Listener;
 use crate::serve::http::mcp::change_fanout::ChangeFanout;
 use crate::serve::http::mcp::response::McpBody;
-use crate::serve::http::mcp::session::{EventLocation, Session};
-use crate::serve::http::mcp::sessions::{QuotaHolder, Sessions};
+use crate::serve::http::mcp::session::{EventLocation, QuotaHolder, Session};
+use crate::serve::http::mcp::sessions::{SessionError, Sessions};
 use crate::serve::http::mcp::stream::ResponseStream;
 use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
-use crate::serve::http::mcp::{legacy_sse, response};
+use crate::serve::http::mcp::{background, response};
 use crate::serve::http::web::body::BodyLimits;
 use crate::serve::http::web::handler::{HttpHandler, PeerAddress};
-use crate::serve::http::web::listener::Listener;
+use crate::serve::http::web::incoming::IncomingBody;
 use crate::serve::http::web::request::{RequestHead, RequestHeaders};
 use crate::serve::http::web::router::Router;
 use crate::server::Service;
-use crate::state::{State, StateError};
+use crate::state::State;
 
 /// Settings of an endpoint.
 #[derive(Clone, Debug)]
@@ -99,28 +100,6 @@ struct EndpointShared {
 }
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static(SESSION_ID_HEADER);
-
-/// Why there is no session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SessionError {
-    /// There are too many sessions.
-    Full,
-    /// No id can be generated.
-    NoRandomness,
-    /// The request names no session.
-    Missing,
-    /// The session does not exist, or belongs to another principal.
-    Unknown,
-    /// The state failed.
-    StateUnavailable,
-}
-
-impl From<StateError> for SessionError {
-    fn from(error: StateError) -> Self {
-        tracing::error!(%error, "cannot store a session");
-        Self::StateUnavailable
-    }
-}
 
 impl From<Service> for McpEndpoint {
     /// An endpoint with the default settings.
@@ -209,7 +188,11 @@ impl McpEndpoint {
 
     /// The fan-out of changes, which starts when it is first needed.
     fn changes(&self) -> &Arc<ChangeFanout> {
-        self.shared.changes.start(&self.shared.sessions);
+        let (fanout, sessions) = (&self.shared.changes, &self.shared.sessions);
+        fanout.start(|changes| {
+            let (fanout, sessions) = (Arc::downgrade(fanout), Arc::downgrade(sessions));
+            tokio::spawn(background::run(changes, fanout, sessions));
+        });
         &self.shared.changes
     }
 

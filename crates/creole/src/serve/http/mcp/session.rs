@@ -8,6 +8,7 @@ pub(crate) use replica::EventLocation;
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::mem;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,6 +16,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use creole_proto::framing::sse::KEEP_ALIVE_COMMENT;
 use creole_proto::http::{EventId, response_status};
 use creole_proto::wire::{Frame, ScanError, hex};
 use http::Response;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
+use crate::auth::network_prefix;
 use crate::call::{LOCAL_PRINCIPAL, Origin};
 use crate::host::{COMMON_STREAM, StartedCalls, StreamKey};
 use crate::random;
@@ -30,13 +33,29 @@ use crate::serve::http::mcp::change_fanout::{ChangeFanout, ChangeSubscription};
 use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::{EventSource, McpBody};
 use crate::serve::http::mcp::session::inline_calls::InlineCalls;
-use crate::serve::http::mcp::sessions::QuotaHolder;
-use crate::serve::http::mcp::stateless_exchange::{
-    CHUNK, KEEP_ALIVE, KEEP_ALIVE_COMMENT, STREAM_AFTER, push_event,
-};
+use crate::serve::http::mcp::stateless_exchange::{CHUNK, STREAM_AFTER, push_event};
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream};
 use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
+use crate::serve::http::web::limits::KEEP_ALIVE;
 use crate::server::Service;
+
+/// The holder whose quota a session counts for: its principal, or without authentication the network it was opened
+/// from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum QuotaHolder {
+    Principal(Arc<str>),
+    Network([u8; 16]),
+}
+
+impl QuotaHolder {
+    /// The holder of a session of this principal that is opened from this address.
+    pub(crate) fn new(principal: &Arc<str>, client: Option<IpAddr>) -> Self {
+        match **principal == *LOCAL_PRINCIPAL {
+            true => Self::Network(network_prefix(client)),
+            false => Self::Principal(Arc::clone(principal)),
+        }
+    }
+}
 
 /// A session.
 pub(crate) struct Session {

@@ -2,8 +2,6 @@
 
 mod table;
 
-pub(crate) use table::QuotaHolder;
-
 use crate::sync::{Mutex, RwLock};
 use std::net::IpAddr;
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
@@ -13,8 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::replicas::Replicas;
-use crate::serve::http::mcp::endpoint::SessionError;
-use crate::serve::http::mcp::session::Session;
+use crate::serve::http::mcp::session::{QuotaHolder, Session};
 use crate::serve::http::mcp::sessions::table::{SessionTable, SessionsFull};
 use crate::server::Service;
 use crate::state::{State, StateError};
@@ -27,6 +24,28 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum length of our session ids.
 const MAX_ID_BYTES: usize = 64;
+
+/// Why there is no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionError {
+    /// There are too many sessions.
+    Full,
+    /// No id can be generated.
+    NoRandomness,
+    /// The request names no session.
+    Missing,
+    /// The session does not exist, or belongs to another principal.
+    Unknown,
+    /// The state failed.
+    StateUnavailable,
+}
+
+impl From<StateError> for SessionError {
+    fn from(error: StateError) -> Self {
+        tracing::error!(%error, "cannot store a session");
+        Self::StateUnavailable
+    }
+}
 
 /// The sessions of an endpoint.
 pub(crate) struct Sessions {

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use creole_proto::framing::sse::KEEP_ALIVE_COMMENT;
 use creole_proto::http::response_status;
 use creole_proto::revision::Rules;
 use http::Response;
@@ -18,18 +19,13 @@ use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::{EventSource, McpBody};
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId};
 use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
+use crate::serve::http::web::limits::KEEP_ALIVE;
 
 /// How long a call may be silent before its response becomes a stream, which can be kept alive.
 pub(crate) const STREAM_AFTER: Duration = Duration::from_secs(1);
 
-/// The interval of keep-alive comments on a silent stream.
-pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
 /// Maximum size of one chunk of a stream, except for its last event.
 pub(crate) const CHUNK: usize = 64 * 1024;
-
-/// An SSE comment, which clients ignore.
-pub(crate) const KEEP_ALIVE_COMMENT: &[u8] = b":\n\n";
 
 /// A stateless request with the calls that it started.
 pub(crate) struct StatelessExchange {

@@ -14,14 +14,11 @@ use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::timeout;
 
-use crate::internal::http::HttpHandler;
 use crate::serve::http::HttpLimits;
-use crate::serve::http::conn::outgoing::OutgoingBody;
-use crate::serve::http::tests::support::{Echo, PATIENCE, TestHttpServer, start};
+use crate::serve::http::mcp::response::McpBody;
+use crate::serve::http::tests::support::{PATIENCE, TestHttpServer, start};
 
-type EchoRequestBody = OutgoingBody<<Echo as HttpHandler>::Body>;
-
-async fn client(server: &TestHttpServer) -> SendRequest<EchoRequestBody> {
+async fn client(server: &TestHttpServer) -> SendRequest<McpBody> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.initial_stream_window_size(16_384).initial_connection_window_size(1 << 20);
     let io = TokioIo::new(server.connect().await);
@@ -30,15 +27,12 @@ async fn client(server: &TestHttpServer) -> SendRequest<EchoRequestBody> {
     sender
 }
 
-fn request(uri: &str, todo: &str, body: &str) -> Request<EchoRequestBody> {
-    let body = EchoRequestBody::from(Bytes::from(body.to_owned()));
+fn request(uri: &str, todo: &str, body: &str) -> Request<McpBody> {
+    let body = McpBody::from(Bytes::from(body.to_owned()));
     Request::post(uri).header("x-do", todo).body(body).unwrap()
 }
 
-async fn ask(
-    client: &mut SendRequest<EchoRequestBody>,
-    request: Request<EchoRequestBody>,
-) -> Response<Incoming> {
+async fn ask(client: &mut SendRequest<McpBody>, request: Request<McpBody>) -> Response<Incoming> {
     timeout(PATIENCE, client.send_request(request)).await.expect("it answers").unwrap()
 }
 

@@ -10,7 +10,7 @@ use http_body::Body;
 
 use crate::auth::Principal;
 use crate::chain::BoxFuture;
-use crate::serve::http::conn::incoming::IncomingBody;
+use crate::serve::http::web::incoming::{BoxError, IncomingBody};
 use crate::serve::http::web::request::RequestHead;
 
 /// Handles the requests to one path.
@@ -29,9 +29,6 @@ pub trait HttpHandler: Send + Sync + 'static {
         caller: Option<Principal>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 }
-
-/// An error of any kind.
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Decides whether a caller is admitted, after path and method are checked and before any of the body is read.
 pub trait Authenticate: Send + Sync + 'static {

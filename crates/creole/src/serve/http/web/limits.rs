@@ -61,6 +61,8 @@ pub(crate) const SEND_BUFFER: usize = 64 * 1024;
 pub(crate) const MAX_PIECE_BYTES: usize = 16 * 1024;
 /// The interval of HTTP/2 pings, and the timeout for their responses.
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// How long a stream is silent before a keep-alive comment, and a connection before a TCP keep-alive probe.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The interval of TCP keep-alive probes to a silent HTTP/1 client.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// How long an idle connection still accepts a request after the shutdown began.
@@ -84,7 +86,6 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::http::mcp::stateless_exchange::KEEP_ALIVE;
 
     #[test]
     fn a_client_that_vanished_is_noticed_within_the_budget() {

@@ -6,19 +6,19 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::{ALLOW, AUTHORIZATION, CONNECTION, FORWARDED, HOST, ORIGIN};
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 
-use crate::serve::http::conn::http1::wake_batching::InFlightCounter;
-use crate::serve::http::conn::incoming::IncomingBody;
-use crate::serve::http::conn::outgoing::OutgoingBody;
 use crate::serve::http::web::cors;
 use crate::serve::http::web::drain::{Drain, DrainStage};
 use crate::serve::http::web::handler::{
     Admission, Authenticate, ErrorResponse, HttpHandler, PeerAddress,
 };
+use crate::serve::http::web::incoming::IncomingBody;
 use crate::serve::http::web::limits::{MAX_HEADERS, MAX_TARGET_BYTES};
 use crate::serve::http::web::request::RequestHead;
+use crate::serve::http::web::wake_batching::InFlightCounter;
 use creole_proto::http::forwarded::TrustedProxies;
 use creole_proto::http::origin_guard;
 use creole_proto::http::origin_guard::OriginGuard;
@@ -47,6 +47,18 @@ pub struct Route<A> {
     methods: Vec<Method>,
     allow: HeaderValue,
     authenticate: Option<Arc<dyn Authenticate>>,
+}
+
+/// The body of a response: fixed bytes of the router, or the body of a handler.
+pub(crate) enum RoutedBody<B> {
+    Fixed(Bytes),
+    Handler(B),
+}
+
+impl<B> From<Bytes> for RoutedBody<B> {
+    fn from(text: Bytes) -> Self {
+        Self::Fixed(text)
+    }
 }
 
 impl<A: HttpHandler> Route<A> {
@@ -111,7 +123,7 @@ impl<A: HttpHandler> Router<A> {
         head: &mut RequestHead,
         body: IncomingBody,
         peer: PeerAddress,
-    ) -> Response<OutgoingBody<A::Body>> {
+    ) -> Response<RoutedBody<A::Body>> {
         let version = head.version;
         let peer = self.client_address(head, peer);
         head.client = Some(peer.0.ip());
@@ -190,10 +202,10 @@ impl<A: HttpHandler> Router<A> {
     /// Adds the headers that every response has.
     fn finish_response(
         &self,
-        mut response: Response<OutgoingBody<A::Body>>,
+        mut response: Response<RoutedBody<A::Body>>,
         origin: Option<HeaderValue>,
         version: Version,
-    ) -> Response<OutgoingBody<A::Body>> {
+    ) -> Response<RoutedBody<A::Body>> {
         let headers = response.headers_mut();
         if let Some(origin) = &origin {
             cors::allow(origin, headers);
@@ -221,7 +233,7 @@ impl<A: HttpHandler> Route<A> {
         body: IncomingBody,
         origin: Option<&HeaderValue>,
         peer: PeerAddress,
-    ) -> Response<OutgoingBody<A::Body>> {
+    ) -> Response<RoutedBody<A::Body>> {
         if let Some(origin) = origin.filter(|_| cors::is_preflight(&head.method, &head.headers)) {
             return cors::preflight(origin, &head.headers, &self.allow);
         }
@@ -232,9 +244,7 @@ impl<A: HttpHandler> Route<A> {
             Ok(Some(Admission::Later(decided))) => decided.await.map(Some),
         };
         match caller {
-            Ok(caller) => {
-                self.handler.handle(head, body, caller).await.map(OutgoingBody::from_stream)
-            }
+            Ok(caller) => self.handler.handle(head, body, caller).await.map(RoutedBody::Handler),
             Err(refusal) => refusal.into_response(),
         }
     }
@@ -259,7 +269,7 @@ impl<A: HttpHandler> Route<A> {
 }
 
 /// The health or readiness response, for methods that only read.
-fn status_response<B: From<bytes::Bytes>>(
+fn status_response<B: From<Bytes>>(
     head: &RequestHead,
     status: StatusCode,
     said: &str,

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use creole_proto::framing::sse::KEEP_ALIVE_COMMENT;
 use http::response::Parts;
 use http::{Response, Version};
 use http_body::Body;
@@ -16,8 +17,7 @@ use crate::serve::http::conn::http1::response_head;
 use crate::serve::http::conn::http1::response_head::ResponseFraming;
 use crate::serve::http::conn::outgoing::OutgoingBody;
 use crate::serve::http::conn::screened_stream::ScreenedStream;
-use crate::serve::http::mcp::stateless_exchange::KEEP_ALIVE_COMMENT;
-use crate::serve::http::web::handler::BoxError;
+use crate::serve::http::web::incoming::BoxError;
 
 /// A response that is being written.
 pub(crate) struct ResponseWriter<B> {

@@ -22,7 +22,7 @@ use crate::serve::http::conn::screened_stream::ScreenedStream;
 use crate::serve::http::conn::timeouts::{ConnectionTimeouts, ExpiredTimeout};
 use crate::serve::http::web::connection_slots::ConnectionSlot;
 use crate::serve::http::web::drain::{DrainStage, DrainWatch};
-use crate::serve::http::web::handler::BoxError;
+use crate::serve::http::web::incoming::BoxError;
 use crate::serve::http::web::limits::STREAMING_DISCARD_BYTES;
 
 /// A streaming response and the stream that it is written to.

@@ -23,14 +23,14 @@ use http::{Response, StatusCode};
 use crate::call::Origin;
 use crate::chain::BoxFuture;
 use crate::serve::http::mcp::endpoint::{
-    EndpointSettings, McpEndpoint, SESSION_HEADER, joined_header,
+    EndpointSettings, McpEndpoint, SESSION_HEADER, joined_header, legacy_sse,
 };
+use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::McpBody;
-use crate::serve::http::mcp::sessions::QuotaHolder;
+use crate::serve::http::mcp::session::QuotaHolder;
 use crate::serve::http::mcp::stateless_exchange::StatelessExchange;
 use crate::serve::http::mcp::stream::ResponseStream;
 use crate::serve::http::mcp::streams::HttpHost;
-use crate::serve::http::mcp::{legacy_sse, response};
 use crate::serve::http::web::body;
 use crate::serve::http::web::handler::ErrorResponse;
 use crate::serve::http::web::request::{RequestHead, RequestHeaders};

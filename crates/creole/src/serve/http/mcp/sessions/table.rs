@@ -4,39 +4,18 @@
 //! loses one; sessions that were never used go first. So no holder can keep all others out.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::auth::network_prefix;
-use crate::call::LOCAL_PRINCIPAL;
-use crate::serve::http::mcp::session::Session;
+use crate::serve::http::mcp::session::{QuotaHolder, Session};
 
 /// How long a session may be unused from its start before another holder with as many sessions may replace it.
 const GRACE: Duration = Duration::from_secs(120);
 
 /// Maximum number of stale ids, of sessions that ended or were used, in a queue.
 const MAX_STALE: usize = 64;
-
-/// The holder whose quota a session counts for: its principal, or without authentication the network it was opened
-/// from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum QuotaHolder {
-    Principal(Arc<str>),
-    Network([u8; 16]),
-}
-
-impl QuotaHolder {
-    /// The holder of a session of this principal that is opened from this address.
-    pub(crate) fn new(principal: &Arc<str>, client: Option<IpAddr>) -> Self {
-        match **principal == *LOCAL_PRINCIPAL {
-            true => Self::Network(network_prefix(client)),
-            false => Self::Principal(Arc::clone(principal)),
-        }
-    }
-}
 
 /// There is no room for another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

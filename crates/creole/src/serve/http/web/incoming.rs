@@ -10,7 +10,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming as Read;
 
-use crate::serve::http::web::handler::BoxError;
+/// An error of any kind.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a request.
 #[derive(Debug)]

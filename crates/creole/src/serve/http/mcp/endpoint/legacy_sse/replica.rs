@@ -9,7 +9,7 @@ use creole_proto::wire::{ScanLimits, scan};
 use http::Response;
 
 use crate::replicas::{Registration, ReplicaError, ReplicaRequest, Replicas};
-use crate::serve::http::mcp::legacy_sse::unknown_session;
+use crate::serve::http::mcp::endpoint::legacy_sse::unknown_session;
 use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::{EventSource, McpBody};
 use crate::serve::http::mcp::session::{Session, StreamReader};

@@ -218,8 +218,7 @@ fn set_socket_options(stream: &TcpStream, limits: &HttpLimits) {
 fn notice_the_lost(stream: &TcpStream, limits: &HttpLimits) {
     use rustix::net::sockopt;
 
-    use crate::serve::http::mcp::stateless_exchange::KEEP_ALIVE;
-    use crate::serve::http::web::limits::PROBE_INTERVAL;
+    use crate::serve::http::web::limits::{KEEP_ALIVE, PROBE_INTERVAL};
 
     let unanswered = u32::try_from(limits.write_timeout.as_millis()).unwrap_or(u32::MAX);
     let _ = sockopt::set_tcp_user_timeout(stream, unanswered);
