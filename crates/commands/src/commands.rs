@@ -11,15 +11,12 @@ mod passwd;
 mod prompt;
 mod read;
 mod reap;
-pub(crate) mod serve;
+mod serve;
 mod setup;
 mod status;
 
 use crate::args::Command;
-use crate::failure::Failure;
-
-/// The maximum number of names in an error message.
-const MAX_LISTED_NAMES: usize = 12;
+use crate::failure::{Failure, suggestion};
 
 /// Runs the verb.
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
@@ -69,16 +66,4 @@ fn unknown_name(server: &str, description: &str, name: &str, known: &[&str]) -> 
         known => suggestion(name, known),
     };
     crate::output::printable(&format!("`{server}` has no {description} `{name}`: {hint}"))
-}
-
-/// The most similar name, or the known names.
-pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
-    match creole_config::nearest(name, known.iter().copied()) {
-        Some(likely) => format!("did you mean `{likely}`?"),
-        None if known.len() <= MAX_LISTED_NAMES => {
-            let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            format!("it has {}", names.join(", "))
-        }
-        None => format!("it has {} others; `creole list` lists them", known.len()),
-    }
 }

@@ -8,6 +8,9 @@ use creole_config::wordpress::{MISSING_SUPPORT, MISSING_SUPPORT_HELP};
 use creole_config::{ConfigError, RunError};
 use creole_tools::skills::FileError;
 
+/// The maximum number of names in an error message.
+const MAX_LISTED_NAMES: usize = 12;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -89,5 +92,17 @@ impl From<RunError> for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         Self::Config(error)
+    }
+}
+
+/// The most similar name, or the known names.
+pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
+    match creole_config::nearest(name, known.iter().copied()) {
+        Some(likely) => format!("did you mean `{likely}`?"),
+        None if known.len() <= MAX_LISTED_NAMES => {
+            let names: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            format!("it has {}", names.join(", "))
+        }
+        None => format!("it has {} others; `creole list` lists them", known.len()),
     }
 }

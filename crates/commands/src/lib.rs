@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod failure;
+mod instance;
 mod log;
 mod output;
 mod schema_property;

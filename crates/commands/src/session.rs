@@ -26,8 +26,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::args::SessionArgs;
-use crate::commands::serve::runtime;
 use crate::failure::Failure;
+use crate::instance::runtime;
 use crate::output::progress;
 use crate::session::hints::GivenUrl;
 use crate::session::in_process::{ConfigUpstreams, InProcessServer};

@@ -3,8 +3,7 @@
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
-use crate::commands::suggestion;
-use crate::failure::Failure;
+use crate::failure::{Failure, suggestion};
 use crate::schema_property;
 use crate::schema_property::kind_of;
 

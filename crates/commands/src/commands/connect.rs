@@ -13,10 +13,11 @@ use creole_gateway::federation::Federation;
 use creole_gateway::upstream::{Affinity, RevisionChoice, UpstreamSettings, UpstreamState};
 use tokio::runtime::Builder;
 
-use super::serve::{close_upstreams, runtime};
+use super::serve::close_upstreams;
 use crate::args::ConnectArgs;
 use crate::commands::reap;
 use crate::failure::Failure;
+use crate::instance::runtime;
 use crate::target::ServerTarget;
 use crate::{log, output, target};
 

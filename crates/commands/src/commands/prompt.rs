@@ -6,9 +6,9 @@ use creole::client::Client;
 use creole::proto::model::ListKind;
 use serde_json::{Value, json};
 
-use super::{only_word, suggestion, unknown_name};
+use super::{only_word, unknown_name};
 use crate::args::PromptArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, suggestion};
 use crate::output::render::{block, for_stdout};
 use crate::session::{SessionPurpose, call_failure, with_client};
 use crate::{output, target, tool_arguments};

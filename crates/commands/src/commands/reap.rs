@@ -6,6 +6,8 @@ use std::time::Duration;
 use creole::client::Address;
 use creole::internal::process::{Reaper, run_reaper};
 
+use crate::instance::start_reaper;
+
 /// How long programs have to exit before they are signalled.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
@@ -20,13 +22,5 @@ pub(crate) fn attach_reaper<'a>(
     addresses: impl Iterator<Item = &'a mut Address>,
     reaper: Option<Reaper>,
 ) -> Option<Reaper> {
-    creole_config::attach_reaper(addresses, reaper, start)
-}
-
-/// Starts a reaper, if possible.
-pub(crate) fn start() -> Option<Reaper> {
-    let started = std::env::current_exe().and_then(|this| Reaper::start(this, ["reap"]));
-    started
-        .inspect_err(|error| tracing::warn!("cannot start the reaper of child processes: {error}"))
-        .ok()
+    creole_config::attach_reaper(addresses, reaper, start_reaper)
 }

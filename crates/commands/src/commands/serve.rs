@@ -6,17 +6,16 @@ mod prerequisites;
 mod signals;
 mod stdio;
 
-pub(crate) use host::start_instance;
 pub(crate) use prerequisites::Prerequisites;
 pub(crate) use stdio::close_upstreams;
 
 use creole_config::Plan;
 use creole_config::plan::{HttpPlan, LogPlan};
 use creole_config::tables::enums::{LogFormat, LogLevel};
-use tokio::runtime::{Builder, Runtime};
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
+use crate::instance::only_server;
 use crate::{log, output};
 
 /// Runs the verb.
@@ -49,14 +48,6 @@ fn load_plan(args: &ServeArgs) -> Result<Plan, Failure> {
 }
 
 /// The plan of one of several servers.
-pub(crate) fn only_server(plan: &Plan, name: &str) -> Result<Plan, Failure> {
-    plan.only_named(name).ok_or_else(|| {
-        let names: Vec<String> = plan.split().into_iter().map(|plan| plan.server.name).collect();
-        let names = names.join("`, `");
-        Failure::Usage(format!("unknown server `{name}`; configured servers: `{names}`"))
-    })
-}
-
 /// The HTTP listener, if there is one. The command line overrides the configuration.
 fn http_plan(plan: &Plan, args: &ServeArgs) -> Option<HttpPlan> {
     if args.stdio {
@@ -78,9 +69,4 @@ fn log_plan(plan: &Plan, args: &ServeArgs) -> LogPlan {
         level => level,
     };
     LogPlan { format, level, ..plan.log }
-}
-
-pub(crate) fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
-    let built = builder.enable_all().build();
-    built.map_err(|error| Failure::Serve(format!("cannot start the runtime: {error}")))
 }

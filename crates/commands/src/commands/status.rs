@@ -7,9 +7,9 @@ use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
 use super::list::declared_lists;
-use super::serve::{runtime, start_instance};
 use crate::args::{ServeArgs, StatusArgs};
 use crate::failure::Failure;
+use crate::instance::{runtime, start_instance};
 use crate::output::progress;
 use crate::output::render::for_stdout;
 use crate::session::{LoadedConfig, SessionPurpose, with_client};

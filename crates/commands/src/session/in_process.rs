@@ -12,8 +12,8 @@ use creole_gateway::upstream::Affinity;
 use tokio::task::JoinHandle;
 
 use crate::args::ServeArgs;
-use crate::commands::serve::{only_server, start_instance};
 use crate::failure::Failure;
+use crate::instance::{only_server, start_instance};
 use crate::target;
 use crate::upstreams::{UpstreamRow, documents, report_missing};
 

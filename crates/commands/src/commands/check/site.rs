@@ -9,6 +9,7 @@ use tokio::runtime::Builder;
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
+use crate::instance::runtime;
 use crate::output;
 use crate::output::layout::Layout;
 
@@ -30,7 +31,7 @@ pub(super) fn run(url: &str, args: &CheckArgs) -> Result<(), Failure> {
         timeout: Duration::from_secs(args.peer.timeout.min(60)),
     };
     let site = Site::new(settings);
-    let runtime = super::super::serve::runtime(&mut Builder::new_current_thread())?;
+    let runtime = runtime(&mut Builder::new_current_thread())?;
     let findings = runtime
         .block_on(site.diagnose())
         .map_err(|reason| Failure::Call(format!("{url}: {reason}")))?;

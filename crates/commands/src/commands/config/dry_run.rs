@@ -10,9 +10,9 @@ use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 use tokio::runtime::Builder;
 
-use super::super::serve::{runtime, start_instance};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
+use crate::instance::{runtime, start_instance};
 use crate::output::progress;
 use crate::upstreams::{UpstreamRow, documents, problem_lines};
 

@@ -1,44 +1,17 @@
-//! Connects the command line to a plan: starts the servers and hosts their reloads.
+//! Hosts the reloads of a plan.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use creole::auth::Authenticator;
 use creole_config::plan::ClientScope;
-use creole_config::{ConfigSource, InstanceOptions, Plan, ReloadHost, Reloader, ServerInstance};
-use creole_gateway::upstream::Affinity;
+use creole_config::{ConfigSource, Plan, ReloadHost, Reloader, ServerInstance};
 
 use super::{load_plan, log_plan};
 use crate::args::ServeArgs;
-use crate::commands::reap;
 use crate::failure::Failure;
-use crate::{log, output, target};
-
-/// Starts the server of a plan.
-///
-/// # Errors
-/// When a part of the plan cannot be built, or an argument is invalid.
-pub(crate) async fn start_instance(
-    plan: &Plan,
-    args: &ServeArgs,
-    affinity: Affinity,
-) -> Result<ServerInstance, Failure> {
-    Ok(ServerInstance::new(plan, &instance_options(args)?, affinity).await?)
-}
-
-/// The options of the command line for the servers of a plan.
-fn instance_options(args: &ServeArgs) -> Result<InstanceOptions, Failure> {
-    let program = match args.command.is_empty() {
-        true => None,
-        false => Some(target::program_address(&args.command, &args.environment)?),
-    };
-    Ok(InstanceOptions {
-        debug: args.debug,
-        program,
-        transparent: args.chosen.is_default(),
-        start_reaper: reap::start,
-    })
-}
+use crate::instance::instance_options;
+use crate::{log, output};
 
 /// The reloader of a plan whose servers are running.
 ///

@@ -18,19 +18,20 @@ use creole_config::{Plan, ServerInstance};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
-use super::host::{reloader, start_instance};
+use super::host::reloader;
 use super::prerequisites::Prerequisites;
 use super::signals;
 use super::signals::Reload;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
+use crate::instance::{runtime, start_instance};
 use crate::output;
 
 /// Listens until the shutdown.
 pub(super) fn run(plan: &Plan, http: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
     let prerequisites = Prerequisites::of(plan, Some(http), args.dangerously_without_auth)?;
     allow_many_files();
-    let runtime = super::runtime(&mut runtime_builder())?;
+    let runtime = runtime(&mut runtime_builder())?;
     let ended = runtime.block_on(listen(plan, http, args, prerequisites));
     // Calls that still compute have been abandoned by now.
     runtime.shutdown_background();

@@ -11,11 +11,12 @@ use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::host::{reloader, start_instance};
+use super::host::reloader;
 use super::prerequisites::Prerequisites;
 use super::signals;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
+use crate::instance::{runtime, start_instance};
 use crate::output;
 
 /// Serves until the client disconnects.
@@ -31,7 +32,7 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
         output::write_message(&terminal_hint(plan));
     }
     // One thread: a stdio server has one client, and starting a pool costs more than it gains.
-    let runtime = super::runtime(&mut Builder::new_current_thread())?;
+    let runtime = runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
         let served = start_instance(only, args, Affinity::Single).await?;
         let service = served.service.clone();

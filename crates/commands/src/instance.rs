@@ -1,0 +1,59 @@
+//! Starts the server of a plan in this process.
+
+use creole::internal::process::Reaper;
+use creole_config::{InstanceOptions, Plan, ServerInstance};
+use creole_gateway::upstream::Affinity;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::ServeArgs;
+use crate::failure::Failure;
+use crate::target;
+
+/// The runtime of a command.
+pub(crate) fn runtime(builder: &mut Builder) -> Result<Runtime, Failure> {
+    let built = builder.enable_all().build();
+    built.map_err(|error| Failure::Serve(format!("cannot start the runtime: {error}")))
+}
+
+/// The plan of one of the configured servers.
+pub(crate) fn only_server(plan: &Plan, name: &str) -> Result<Plan, Failure> {
+    plan.only_named(name).ok_or_else(|| {
+        let names: Vec<String> = plan.split().into_iter().map(|plan| plan.server.name).collect();
+        let names = names.join("`, `");
+        Failure::Usage(format!("unknown server `{name}`; configured servers: `{names}`"))
+    })
+}
+
+/// Starts the server of a plan.
+///
+/// # Errors
+/// When a part of the plan cannot be built, or an argument is invalid.
+pub(crate) async fn start_instance(
+    plan: &Plan,
+    args: &ServeArgs,
+    affinity: Affinity,
+) -> Result<ServerInstance, Failure> {
+    Ok(ServerInstance::new(plan, &instance_options(args)?, affinity).await?)
+}
+
+/// The options of the command line for the servers of a plan.
+pub(crate) fn instance_options(args: &ServeArgs) -> Result<InstanceOptions, Failure> {
+    let program = match args.command.is_empty() {
+        true => None,
+        false => Some(target::program_address(&args.command, &args.environment)?),
+    };
+    Ok(InstanceOptions {
+        debug: args.debug,
+        program,
+        transparent: args.chosen.is_default(),
+        start_reaper,
+    })
+}
+
+/// Starts a reaper, if possible.
+pub(crate) fn start_reaper() -> Option<Reaper> {
+    let started = std::env::current_exe().and_then(|this| Reaper::start(this, ["reap"]));
+    started
+        .inspect_err(|error| tracing::warn!("cannot start the reaper of child processes: {error}"))
+        .ok()
+}
