@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::error::AuthError;
 use super::expiry::Expiry;
+use super::file;
 use super::file::{CredentialEntry, CredentialKind};
 use super::keys::NewKey;
-use super::{file, keys};
 
 /// The text of a file of users or keys, to be edited and written back.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl CredentialText {
         expires: Option<Expiry>,
     ) -> Result<bool, AuthError> {
         let roles = self.roles(name, roles)?;
-        let hash = format!("{}{}", keys::KEY_HASH_PREFIX, key.sha256);
+        let hash = format!("{}{}", file::KEY_HASH_PREFIX, key.sha256);
         self.put(name, format!("{name}:{hash}{}", roles_and_expiry(&roles, expires)))
     }
 

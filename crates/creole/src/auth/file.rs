@@ -20,7 +20,7 @@ use argon2::password_hash::phc::PasswordHash;
 
 use super::error::AuthError;
 use super::expiry::Expiry;
-use super::{Digest, keys, password};
+use super::{Digest, password};
 
 /// Maximum size of a file in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -28,6 +28,9 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 const MAX_NAME_BYTES: usize = 64;
 /// Maximum number of roles of one user or key.
 const MAX_ROLES: usize = 32;
+
+/// The prefix of a key's SHA-256 in a file.
+pub(super) const KEY_HASH_PREFIX: &str = "$sha256$";
 
 /// The kind of entries in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +48,7 @@ impl CredentialKind {
         let mut lines = text.lines().map(str::trim);
         let entry = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
         let hash = entry.and_then(|line| line.split(':').nth(1)).unwrap_or_default();
-        if hash.trim().starts_with(keys::KEY_HASH_PREFIX) { Self::Keys } else { Self::Users }
+        if hash.trim().starts_with(KEY_HASH_PREFIX) { Self::Keys } else { Self::Users }
     }
 }
 
@@ -183,7 +186,7 @@ fn parse_line(
 }
 
 fn parse_user_credential(hash: &str) -> Result<StoredCredential, AuthError> {
-    if hash.starts_with(keys::KEY_HASH_PREFIX) {
+    if hash.starts_with(KEY_HASH_PREFIX) {
         let what = "a key hash in a file of users";
         return Err(AuthError::new(what).help("put keys into the file of `keys_file`"));
     }
@@ -198,10 +201,25 @@ fn parse_key_credential(hash: &str, expires: Option<&str>) -> Result<StoredCrede
         return Err(AuthError::new(what).help("put users into the file of `users`"));
     }
     let digest = hash
-        .strip_prefix(keys::KEY_HASH_PREFIX)
-        .and_then(keys::digest_of_hex)
+        .strip_prefix(KEY_HASH_PREFIX)
+        .and_then(digest_of_hex)
         .ok_or_else(|| AuthError::new("the value is not a hash; it may be the key itself"))?;
     Ok(StoredCredential::Key { digest, expires: expires.map(parse_expiry).transpose()? })
+}
+
+/// Parses a digest from 64 hexadecimal digits.
+pub(super) fn digest_of_hex(text: &str) -> Option<Digest> {
+    let nibble =
+        |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let bytes = text.as_bytes();
+    let mut digest = Digest::default();
+    if bytes.len() != digest.len() * 2 {
+        return None;
+    }
+    for (slot, pair) in digest.iter_mut().zip(bytes.chunks_exact(2)) {
+        *slot = nibble(pair[0])? << 4 | nibble(pair[1])?;
+    }
+    Some(digest)
 }
 
 pub(super) fn parse_expiry(text: &str) -> Result<Expiry, AuthError> {

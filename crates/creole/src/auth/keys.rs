@@ -20,9 +20,6 @@ use super::secret::{Secret, SecretRef};
 use super::{Digest, file, random};
 use crate::seal::digest;
 
-/// The prefix of a key's SHA-256 in a file.
-pub(super) const KEY_HASH_PREFIX: &str = "$sha256$";
-
 /// A new key. It is shown once; only its SHA-256 is stored.
 #[derive(Clone, Debug)]
 pub struct NewKey {
@@ -70,7 +67,7 @@ impl BearerKey {
         };
         Ok(Self {
             name: name.to_owned(),
-            digest: digest_of_hex(sha256).ok_or_else(wrong)?,
+            digest: file::digest_of_hex(sha256).ok_or_else(wrong)?,
             roles: file::check_roles(roles.iter().map(String::as_str))?,
             expires: expires.map(file::parse_expiry).transpose()?,
         })
@@ -135,19 +132,4 @@ impl BearerKeys {
             false => Ok(principal),
         }
     }
-}
-
-/// Parses a digest from 64 hexadecimal digits.
-pub(super) fn digest_of_hex(text: &str) -> Option<Digest> {
-    let nibble =
-        |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let bytes = text.as_bytes();
-    let mut digest = Digest::default();
-    if bytes.len() != digest.len() * 2 {
-        return None;
-    }
-    for (slot, pair) in digest.iter_mut().zip(bytes.chunks_exact(2)) {
-        *slot = nibble(pair[0])? << 4 | nibble(pair[1])?;
-    }
-    Some(digest)
 }

@@ -1,7 +1,9 @@
 //! A state in an SQLite file. One thread owns the connection; operations send it jobs and wait for the result, so the
 //! runtime's threads never wait for a disk.
 
+mod capacity;
 mod entries;
+mod failure;
 mod file;
 mod logs;
 mod messages;
@@ -23,7 +25,8 @@ use tokio::sync::{Semaphore, oneshot};
 use super::topics::{Subscription, Topics};
 use super::{Condition, LogRetention, Namespace, Result, StateEntry, StateError, StateLimits};
 use entries::PendingWrite;
-use worker::{CommitCallback, JobKind, SqliteFailure, SqliteWorker, WorkerJob};
+use failure::SqliteFailure;
+use worker::{CommitCallback, JobKind, SqliteWorker, WorkerJob};
 
 /// Maximum number of queued jobs; further operations wait for a slot.
 const MAX_QUEUED_JOBS: usize = 256;
@@ -191,7 +194,7 @@ impl SqliteState {
     ) -> Result<T> {
         self.run_on_worker(|answer| {
             JobKind::Read(Box::new(move |connection, _| {
-                answer(worker::in_read_transaction(connection, work))
+                answer(in_read_transaction(connection, work))
             }))
         })
         .await
@@ -270,6 +273,15 @@ fn expiry_time(now: i64, ttl: Duration) -> i64 {
 
 fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Reads in one transaction, whatever other processes write meanwhile.
+fn in_read_transaction<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> SqliteResult<T>,
+) -> SqliteResult<T> {
+    let moment = connection.unchecked_transaction()?;
+    work(&moment)
 }
 
 /// Converts a count for SQLite, which has no unsigned numbers.

@@ -4,13 +4,8 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::{Condition, Namespace, StateEntry, StateError, StateLimits};
-use super::{SqliteResult, logs, messages, signed};
-
-/// How many expired rows of each table are deleted with every write. More than one, so that they are deleted faster
-/// than they are added.
-const SWEPT_PER_WRITE: usize = 8;
-/// The same when there is no room.
-const SWEPT_WHEN_FULL: usize = 1024;
+use super::SqliteResult;
+use super::capacity::{SWEPT_PER_WRITE, SWEPT_WHEN_FULL, full_error, sweep, totals};
 
 /// A value to be written.
 pub(super) struct PendingWrite {
@@ -26,13 +21,6 @@ struct StoredRow {
     version: u64,
     length: usize,
     is_live: bool,
-}
-
-/// The totals of all data.
-pub(super) struct Totals {
-    pub(super) entries: usize,
-    pub(super) logs: usize,
-    pub(super) bytes: usize,
 }
 
 pub(super) fn get(
@@ -114,44 +102,6 @@ pub(super) fn remove(
     Ok(true)
 }
 
-/// Checks that there is room for this many more bytes, and deletes expired rows if necessary.
-pub(super) fn make_room(
-    connection: &Connection,
-    bytes: usize,
-    now: i64,
-    limits: &StateLimits,
-) -> SqliteResult<()> {
-    sweep(connection, now, SWEPT_PER_WRITE)?;
-    let fits = |totals: Totals| totals.bytes.saturating_add(bytes) <= limits.bytes;
-    if fits(totals(connection)?) {
-        return Ok(());
-    }
-    sweep(connection, now, SWEPT_WHEN_FULL)?;
-    if fits(totals(connection)?) { Ok(()) } else { Err(full_error(limits).into()) }
-}
-
-pub(super) fn totals(connection: &Connection) -> SqliteResult<Totals> {
-    let sql = "SELECT entries, logs, bytes FROM totals";
-    let count = |number: i64| usize::try_from(number).unwrap_or(0);
-    let totals = connection.prepare_cached(sql)?.query_row([], |row| {
-        Ok(Totals {
-            entries: count(row.get(0)?),
-            logs: count(row.get(1)?),
-            bytes: count(row.get(2)?),
-        })
-    })?;
-    Ok(totals)
-}
-
-/// Deletes at most `most` expired rows of each table.
-pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> SqliteResult<()> {
-    let sql = "DELETE FROM entries WHERE rowid IN
-               (SELECT rowid FROM entries WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
-    connection.prepare_cached(sql)?.execute(params![now, signed(most)])?;
-    logs::sweep(connection, now, most)?;
-    messages::sweep(connection, now, most)
-}
-
 fn find(
     connection: &Connection,
     space: Namespace,
@@ -201,10 +151,6 @@ fn has_room(
     }
     let fits = totals.bytes.saturating_add(added) <= limits.bytes;
     Ok(if fits { Ok(()) } else { Err(full_error(limits)) })
-}
-
-fn full_error(limits: &StateLimits) -> StateError {
-    StateError::Full { kind: "bytes", max: limits.bytes }
 }
 
 fn next_version(connection: &Connection) -> SqliteResult<i64> {

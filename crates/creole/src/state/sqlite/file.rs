@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use super::super::StateError;
 use super::super::error::StateFileError;
 use super::SqliteResult;
-use super::worker::SqliteFailure;
+use super::failure::SqliteFailure;
 
 /// How long a process waits for another process's write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::{StateError, StateLimits};
-use super::{SqliteResult, entries, signed};
+use super::{SqliteResult, capacity, signed};
 
 /// The row of a log.
 struct LogRow {
@@ -22,7 +22,7 @@ pub(super) fn append(
     (now, expires): (i64, i64),
     limits: &StateLimits,
 ) -> SqliteResult<u64> {
-    entries::make_room(connection, entry.len() + StateLimits::OVERHEAD, now, limits)?;
+    capacity::make_room(connection, entry.len() + StateLimits::OVERHEAD, now, limits)?;
     let head = match find(connection, name)? {
         Some(head) => head,
         None => ensure(connection, name, now, limits)?,
@@ -78,13 +78,6 @@ pub(super) fn remove(connection: &Connection, name: &str, now: i64) -> SqliteRes
     Ok(expires.is_some_and(|expires| expires > now))
 }
 
-pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> SqliteResult<()> {
-    let sql = "DELETE FROM log_entries WHERE rowid IN
-               (SELECT rowid FROM log_entries WHERE expires <= ?1 ORDER BY expires, sequence LIMIT ?2)";
-    connection.prepare_cached(sql)?.execute(params![now, signed(most)])?;
-    Ok(())
-}
-
 fn find(connection: &Connection, name: &str) -> SqliteResult<Option<LogRow>> {
     let sql = "SELECT id, last, expires FROM logs WHERE name = ?1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -100,7 +93,7 @@ fn ensure(
     now: i64,
     limits: &StateLimits,
 ) -> SqliteResult<LogRow> {
-    if entries::totals(connection)?.logs >= limits.logs {
+    if capacity::totals(connection)?.logs >= limits.logs {
         let sql = "DELETE FROM logs WHERE id =
                    (SELECT id FROM logs WHERE expires <= ?1 ORDER BY expires LIMIT 1)";
         if connection.prepare_cached(sql)?.execute([now])? == 0 {

@@ -7,8 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::super::topics::Topics;
 use super::super::{Result, StateError};
-use super::worker::in_read_transaction;
-use super::{SqliteResult, signed};
+use super::{SqliteResult, in_read_transaction, signed};
 use crate::random;
 
 /// Maximum number of messages in the table, and their lifetime in milliseconds. A process that polls later than that

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::super::error::StateFileError;
+use super::super::Result;
 use super::super::topics::Topics;
-use super::super::{Result, StateError};
 use super::messages::MessageFeed;
 use super::{SqliteResult, file};
 
@@ -42,47 +41,6 @@ pub(super) type WriteJob =
 
 /// Sends the result, given the result of the commit.
 pub(super) type CommitCallback = Box<dyn FnOnce(SqliteResult<()>) + Send>;
-
-/// Why a job failed.
-#[derive(Debug, Clone)]
-pub(super) enum SqliteFailure {
-    State(StateError),
-    Sqlite(Arc<rusqlite::Error>),
-}
-
-impl From<rusqlite::Error> for SqliteFailure {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(Arc::new(error))
-    }
-}
-
-impl From<StateError> for SqliteFailure {
-    fn from(error: StateError) -> Self {
-        Self::State(error)
-    }
-}
-
-impl SqliteFailure {
-    pub(super) fn into_state_error(self, path: &Arc<Path>) -> StateError {
-        let error = match self {
-            Self::State(error) => return error,
-            Self::Sqlite(error) => error,
-        };
-        let why = error.to_string().into();
-        let problem = match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                StateFileError::Damaged(why)
-            }
-            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-                StateFileError::Inaccessible(why)
-            }
-            Some(ErrorCode::DiskFull) => StateFileError::DiskFull(why),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StateFileError::Busy(why),
-            _ => StateFileError::Other(why),
-        };
-        StateError::File { path: Arc::clone(path), error: problem }
-    }
-}
 
 /// The state of the thread.
 pub(super) struct SqliteWorker {
@@ -203,15 +161,6 @@ impl SqliteWorker {
         }
         committed
     }
-}
-
-/// Reads in one transaction, whatever other processes write meanwhile.
-pub(super) fn in_read_transaction<T>(
-    connection: &Connection,
-    work: impl FnOnce(&Connection) -> SqliteResult<T>,
-) -> SqliteResult<T> {
-    let moment = connection.unchecked_transaction()?;
-    work(&moment)
 }
 
 fn execute(connection: &Connection, sql: &str) -> SqliteResult<()> {
