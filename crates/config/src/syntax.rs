@@ -4,7 +4,6 @@ pub(crate) mod disabled;
 pub(crate) mod environment;
 pub mod error;
 pub(crate) mod layer_kinds;
-pub(crate) mod protocol_names;
 pub(crate) mod suggestions;
 pub(crate) mod toml_errors;
 pub mod value;

@@ -10,7 +10,6 @@
 //! treats as the end. A [`Reaper`] ends the others.
 
 mod child;
-mod descriptors;
 mod environment;
 mod group;
 mod reaper;
@@ -126,6 +125,15 @@ impl Default for GracePeriods {
     fn default() -> Self {
         Self { after_close: Duration::from_secs(2), after_signal: Duration::from_secs(5) }
     }
+}
+
+/// The first descriptor that is not a standard stream.
+const FIRST_INHERITABLE: i32 = 3;
+
+/// Keeps every descriptor except the standard streams from children. Descriptors that we open are marked from the
+/// start. The process that started us may have left others open, which would pass through us to every program.
+fn set_close_on_exec() {
+    close_fds::set_fds_cloexec_threadsafe(FIRST_INHERITABLE, &[]);
 }
 
 #[cfg(test)]

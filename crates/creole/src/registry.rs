@@ -3,7 +3,6 @@
 mod catalogue;
 mod collisions;
 mod endpoint;
-mod lookup;
 mod remote;
 mod replacement;
 mod schema_style;
@@ -11,7 +10,6 @@ mod session_lists;
 mod skill_index;
 mod skill_requests;
 mod unlisted_resources;
-mod visibility;
 
 use crate::sync::{Mutex, RwLock};
 use std::any::Any;

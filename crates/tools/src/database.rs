@@ -8,7 +8,6 @@ pub mod query;
 
 mod error;
 pub(crate) mod postgres;
-mod rows;
 mod sqlite;
 mod tables;
 mod tls;
@@ -26,7 +25,7 @@ pub use address::DatabaseAddress;
 pub(crate) use error::DatabaseError;
 use postgres::PostgresPool;
 use query::Query;
-pub(crate) use rows::Rows;
+pub(crate) use query::Rows;
 use sqlite::SqlitePool;
 
 /// Limits on reading.

@@ -3,7 +3,6 @@
 //! The index is read anonymously, because its content may depend on the user. It is refreshed periodically. While it is
 //! unreadable, the last tools stay.
 
-mod author;
 mod index;
 mod names;
 mod schema;
@@ -21,7 +20,7 @@ use creole::{
     BoxFuture, Call, Context, Middleware, Next, Outcome, Server, Tool, ToolError, ToolResult,
 };
 use http::Method;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -202,7 +201,7 @@ async fn call_as_user(
         return Err(ToolError::failed(write_guard::LATE_AUTH_ERROR));
     }
     if endpoint.verb == RouteAction::Update {
-        author::keep_author(site, user, &route, &mut arguments).await?;
+        keep_author(site, user, &route, &mut arguments).await?;
     }
     let request = SiteRequest::new(http_method(endpoint.verb), route);
     let request = match endpoint.verb {
@@ -259,6 +258,31 @@ fn fill_route(
         }
     }
     Ok(route)
+}
+
+/// Adds the author to the update of a feed post, if the call does not name one: an update without the author would make
+/// the caller the author.
+async fn keep_author(
+    site: &Site,
+    user: &SiteUser,
+    route: &str,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), ToolError> {
+    if !write_guard::is_activity_route(route) || arguments.contains_key("user_id") {
+        return Ok(());
+    }
+    let request = SiteRequest::get(route).with_query("_fields", "id,user_id");
+    let post = site.request(Some(&user.credentials), &request).await;
+    let post = post.map_err(|error| ToolError::failed(error.to_message(false)))?.body;
+    let author = post["user_id"].as_u64().or_else(|| post["user_id"].as_str()?.parse().ok());
+    let Some(author) = author else {
+        return Err(ToolError::failed(
+            "the site does not return the author of this item, so an update could change the \
+                author; nothing was changed",
+        ));
+    };
+    arguments.insert("user_id".to_owned(), json!(author));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::syntax::protocol_names;
+use crate::syntax::suggestions;
 use crate::tables::Config;
 use crate::tables::dialect::ErrorTable;
 
@@ -96,25 +96,25 @@ pub(crate) fn dialect_name(_generator: &mut SchemaGenerator) -> Schema {
 }
 
 pub(crate) fn base_revision(_generator: &mut SchemaGenerator) -> Schema {
-    one_of(&protocol_names::base_revisions())
+    one_of(&suggestions::base_revisions())
 }
 
 pub(crate) fn revision(_generator: &mut SchemaGenerator) -> Schema {
-    one_of(&protocol_names::revisions())
+    one_of(&suggestions::revisions())
 }
 
 pub(crate) fn methods(_generator: &mut SchemaGenerator) -> Schema {
-    list_of(&protocol_names::methods())
+    list_of(&suggestions::methods())
 }
 
 pub(crate) fn capabilities(_generator: &mut SchemaGenerator) -> Schema {
-    list_of(&protocol_names::CAPABILITIES)
+    list_of(&suggestions::CAPABILITIES)
 }
 
 pub(crate) fn errors(generator: &mut SchemaGenerator) -> Schema {
     let table = generator.subschema_for::<ErrorTable>();
     let kind = |name: &str| (name.to_owned(), table.clone().to_value());
-    let kinds: Map<String, Value> = protocol_names::fault_kinds().into_iter().map(kind).collect();
+    let kinds: Map<String, Value> = suggestions::fault_kinds().into_iter().map(kind).collect();
     json_schema!({ "type": "object", "properties": kinds, "additionalProperties": false })
 }
 

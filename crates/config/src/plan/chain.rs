@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use creole_proto::model::ListKind;
 use creole_proto::wire::Raw;
-use creole_tools::script::Function;
+use creole_tools::script::{Function, Script, ScriptLimits};
 use regex::Regex;
 use serde_json::Value;
 
-use crate::plan::items::script;
 use crate::plan::layer::{AuditArgumentsPlan, AuditPlan, LayerPlan, RedactPlan};
 use crate::plan::{count, file, label, seconds};
 use crate::syntax::error::ConfigProblem;
@@ -20,6 +19,7 @@ use crate::tables::chain::{
     RetryTable, RewriteTable, ToolRewriteTable,
 };
 use crate::tables::enums::{AuditArgumentsChoice, ListKindChoice, RedactScopeChoice};
+use crate::tables::tools::ScriptTable;
 use creole_gateway::layers::{
     BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, NamePatterns,
     RateSettings, RedactScope, RenameSettings, RetrySettings, Rewrite, SizeLimit, Timeout,
@@ -79,7 +79,7 @@ fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, ConfigProblem> {
         LayerTable::Pin(table) => LayerPlan::Pin(file("file", table.file)?),
         LayerTable::Script(table) => {
             let wanted = [Function::Metadata, Function::Request];
-            LayerPlan::Script(script::resolve(table, &wanted, folder)?)
+            LayerPlan::Script(resolve_script(table, &wanted, folder)?)
         }
     })
 }
@@ -342,4 +342,34 @@ fn names(values: PatternList) -> Result<NamePatterns, ConfigProblem> {
 
 fn to_u32(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// The script of a table, which must define one of these functions.
+pub(crate) fn resolve_script(
+    table: ScriptTable,
+    wanted: &[Function],
+    folder: &Path,
+) -> Result<Script, ConfigProblem> {
+    let span = table.file.span.clone();
+    let defaults = ScriptLimits::default();
+    let limits = ScriptLimits {
+        cpu_time: table
+            .compute_ms
+            .map_or(defaults.cpu_time, |time| Duration::from_millis(time.get().unsigned_abs())),
+        memory: table.memory_mb.map_or(defaults.memory, |memory| count(memory.get()) << 20),
+        max_concurrent: table
+            .concurrency
+            .map_or(defaults.max_concurrent, |calls| count(calls.get())),
+    };
+    let path = folder.join(file("file", table.file)?);
+    let script = Script::load(&path, limits)
+        .map_err(|problem| ConfigProblem::new(problem.to_string()).at(span.clone()))?;
+    if !wanted.iter().any(|function| script.has(*function)) {
+        let names: Vec<String> = wanted.iter().map(|it| format!("`{}`", it.name())).collect();
+        let message = format!("`{}` has no function {}", path.display(), names.join(" or "));
+        return Err(ConfigProblem::new(message)
+            .help("define it at the top level of the file")
+            .at(span));
+    }
+    Ok(script)
 }

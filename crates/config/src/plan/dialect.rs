@@ -10,7 +10,7 @@ use creole_proto::revision::Revision;
 
 use crate::plan::{count, errors, label};
 use crate::syntax::error::ConfigProblem;
-use crate::syntax::protocol_names;
+use crate::syntax::suggestions;
 use crate::syntax::suggestions::suggestion;
 use crate::syntax::value::{Entries, Spanned};
 use crate::tables::dialect::{DialectChoice, DialectTable};
@@ -152,7 +152,7 @@ fn base_revision(value: &Spanned<String>) -> Result<Revision, ConfigProblem> {
     let at = |problem: ConfigProblem| problem.at(value.span.clone());
     let Some(revision) = Revision::from_name(name) else {
         let help =
-            suggestion(name, "the revisions with a handshake", &protocol_names::base_revisions());
+            suggestion(name, "the revisions with a handshake", &suggestions::base_revisions());
         return Err(at(ConfigProblem::new(format!("unknown revision `{name}`")).help(help)));
     };
     if !revision.rules().has_handshake() {
@@ -167,7 +167,7 @@ fn base_revision(value: &Spanned<String>) -> Result<Revision, ConfigProblem> {
 
 fn method(value: &Spanned<String>) -> Result<Method, ConfigProblem> {
     Method::from_name(&value.value).ok_or_else(|| {
-        let help = suggestion(&value.value, "the methods", &protocol_names::methods());
+        let help = suggestion(&value.value, "the methods", &suggestions::methods());
         let problem = ConfigProblem::new(format!("unknown method `{}`", value.value));
         problem.help(help).at(value.span.clone())
     })
@@ -205,10 +205,10 @@ fn alias(name: &str) -> Result<(), ConfigProblem> {
 }
 
 fn capability(name: &str) -> Result<(), ConfigProblem> {
-    if protocol_names::CAPABILITIES.contains(&name) {
+    if suggestions::CAPABILITIES.contains(&name) {
         return Ok(());
     }
-    let help = suggestion(name, "the capabilities", &protocol_names::CAPABILITIES);
+    let help = suggestion(name, "the capabilities", &suggestions::CAPABILITIES);
     Err(ConfigProblem::new(format!("unknown capability `{name}`")).help(help))
 }
 

@@ -7,7 +7,7 @@ use creole_proto::fault;
 use creole_proto::fault::{DataShape, ErrorRow, FaultKind, TEMPLATE_VARIABLES};
 
 use crate::syntax::error::ConfigProblem;
-use crate::syntax::protocol_names;
+use crate::syntax::suggestions;
 use crate::syntax::suggestions::suggestion;
 use crate::syntax::value::{Entries, Spanned};
 use crate::tables::dialect::{ErrorData, ErrorTable};
@@ -34,7 +34,7 @@ pub(crate) fn apply_errors(
 
 fn fault_kind(name: &Spanned<String>) -> Result<FaultKind, ConfigProblem> {
     FaultKind::from_name(&name.value).ok_or_else(|| {
-        let help = suggestion(&name.value, "the known kinds", &protocol_names::fault_kinds());
+        let help = suggestion(&name.value, "the known kinds", &suggestions::fault_kinds());
         let problem = ConfigProblem::new(format!("unknown kind of fault `{}`", name.value));
         problem.help(help).at(name.span.clone())
     })

@@ -3,7 +3,6 @@
 pub(crate) mod database;
 pub(crate) mod files;
 pub(crate) mod openapi;
-pub(crate) mod script;
 pub(crate) mod skills;
 pub(crate) mod tools;
 pub(crate) mod wordpress;

@@ -19,7 +19,7 @@ use crate::plan::{chain, dialect, file, seconds};
 use crate::presets;
 use crate::syntax::environment::is_variable_name;
 use crate::syntax::error::ConfigProblem;
-use crate::syntax::protocol_names;
+use crate::syntax::suggestions;
 use crate::syntax::suggestions::suggestion;
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::{AffinityChoice, UpstreamEra};
@@ -220,7 +220,7 @@ fn revision_and_era(
     let chosen = era.map_or(UpstreamEra::Auto, |era| era.value);
     let Some(value) = revision else { return Ok((None, chosen)) };
     let Some(revision) = Revision::from_name(&value.value) else {
-        let help = suggestion(&value.value, "the known revisions", &protocol_names::revisions());
+        let help = suggestion(&value.value, "the known revisions", &suggestions::revisions());
         let message = format!("unknown revision `{}`", value.value);
         return Err(ConfigProblem::new(message).help(help).at(value.span.clone()));
     };

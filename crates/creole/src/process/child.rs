@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::group::ProcessGroup;
 use super::stderr::StderrTail;
-use super::{GracePeriods, Program, Reaper, descriptors, stderr};
+use super::{GracePeriods, Program, Reaper, set_close_on_exec, stderr};
 use crate::stream::stdio::{Input, Output};
 
 /// The child's standard input.
@@ -87,7 +87,7 @@ impl Child {
                 format!("upstream `{}`: the working directory does not exist", program.name);
             return Err(unavailable_fault(&program.name, detail, "not_started"));
         }
-        descriptors::set_close_on_exec();
+        set_close_on_exec();
         let mut child = program.command().spawn().map_err(refused)?;
         let (stdin, stdout, stderr) = pipes(&mut child).map_err(refused)?;
         let tail = StderrTail::default();

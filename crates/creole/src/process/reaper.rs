@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use super::descriptors;
 use super::group::{POLL_INTERVAL, ProcessGroup};
+use super::set_close_on_exec;
 
 /// The reaper of our children. Clones share it; it ends when the last of them is dropped.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Reaper {
     ) -> io::Result<Self> {
         let mut command = Command::new(command);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        descriptors::set_close_on_exec();
+        set_close_on_exec();
         // Its own group: a terminal's signals to us are not for it.
         let child = command.env_remove(REAPER_MARK).process_group(0).spawn()?;
         let mark: Option<Arc<str>> = crate::task::random_id().ok().map(Into::into);

@@ -9,7 +9,7 @@ use creole_proto::model::{Definition, Items, ListKind};
 use creole_proto::revision::Rules;
 
 use super::collisions::skeleton;
-use super::visibility::Viewer;
+use crate::call::Context;
 use crate::chain;
 use crate::chain::Middleware;
 use crate::seal::cursor::Position;
@@ -26,6 +26,21 @@ pub(super) struct ExcludedEntry {
     /// The name of the other item, and its rank.
     pub(super) holder: String,
     pub(super) rank: u32,
+}
+
+/// A client that reads a list: its properties that determine what it sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Viewer {
+    /// Whether it mirrors arguments in headers, and rejects tools that declare these incorrectly (2026-07-28
+    /// basic/transports/streamable-http, schema extension).
+    pub(super) mirrors_headers: bool,
+}
+
+impl Viewer {
+    pub(super) fn of(context: &Context) -> Self {
+        let caller = context.caller();
+        Self { mirrors_headers: caller.rules.mirrored_headers && context.is_sessionless() }
+    }
 }
 
 /// A list of named items. Clients see the items as the chain rewrites them; calls that passed the chain find them by

@@ -14,8 +14,8 @@ use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
 use super::Registry;
+use super::catalogue::Viewer;
 use super::remote::LocalOrRemote;
-use super::visibility::Viewer;
 use crate::call::catch_panic::{CatchPanic, CaughtPanic};
 use crate::call::{Call, Context};
 use crate::chain::{BoxFuture, Endpoint};
@@ -438,4 +438,36 @@ fn panic_fault(panic: CaughtPanic, tool: &str, debug: bool) -> Fault {
 pub(super) fn unknown_resource_fault(uri: &str) -> Fault {
     let data = Raw::from_value(&json!({"uri": uri}));
     Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri).with_data(data)
+}
+
+impl Registry {
+    /// Whether the target of an operation exists; true for operations without one.
+    #[doc(hidden)]
+    pub fn has_target(&self, operation: &Operation) -> bool {
+        match operation {
+            Operation::CallTool { name, .. } => self.read().tools.get_visible(name).is_some(),
+            Operation::GetPrompt { name, .. } => self.has_prompt(name),
+            Operation::ReadResource { uri } | Operation::Subscribe { uri } => {
+                self.find_reader(uri).is_some()
+                    || self.remote_endpoint(&mut operation.clone()).is_some()
+            }
+            Operation::Complete(request) => match &request.reference {
+                Reference::Prompt(name) => self.has_prompt(name),
+                Reference::Resource(uri) => {
+                    self.has_template(uri) || self.remote_endpoint(&mut operation.clone()).is_some()
+                }
+            },
+            _ => true,
+        }
+    }
+
+    fn has_prompt(&self, name: &str) -> bool {
+        self.read().prompts.get_visible(name).is_some()
+    }
+
+    fn has_template(&self, uri_template: &str) -> bool {
+        let state = self.read();
+        let mut own = state.templates.iter().filter_map(|template| template.local());
+        own.any(|template| template.definition.uri_template == uri_template)
+    }
 }

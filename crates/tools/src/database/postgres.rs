@@ -12,7 +12,7 @@ use tokio_postgres::types::{Format, IsNull, Kind, ToSql, Type};
 use tokio_postgres::{Client, Config};
 
 use super::address::PostgresServer;
-use super::rows::Rows;
+use super::query::Rows;
 use super::tls::PostgresTls;
 use super::{DatabaseError, ResultLimits};
 

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, Row, params_from_iter};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::rows::{Rows, quote_json, to_postgres_hex};
+use super::query::{Rows, quote_json, to_postgres_hex};
 use super::{DatabaseError, ResultLimits};
 
 /// Maximum time that a read waits for another process's write.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::rows::{Rows, quote_json};
+use super::query::{Rows, quote_json};
 use super::{Database, DatabaseAddress, DatabaseError, ResultLimits};
 
 /// Maximum size of a page, in bytes.

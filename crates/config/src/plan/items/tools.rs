@@ -20,7 +20,7 @@ use creole_tools::recipe::tool_result::ResultFormat;
 use creole_tools::script::Function;
 use serde_json::Value;
 
-use crate::plan::items::script;
+use crate::plan::chain::resolve_script;
 use crate::plan::{Plan, count, file, label, seconds};
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Entries, Ranged, Spanned};
@@ -148,7 +148,7 @@ fn action(
         ));
     };
     uses.mark_all_used();
-    script::resolve(value.value, &[Function::Tool], folder).map(ToolAction::Script)
+    resolve_script(value.value, &[Function::Tool], folder).map(ToolAction::Script)
 }
 
 /// Checks that a tool has exactly one action.
