@@ -10,15 +10,15 @@ use serde_json::json;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args_os().skip(1);
     let command = words.next().ok_or("which server?")?;
-    let way = match command.to_str().filter(|text| text.starts_with("http")) {
+    let address = match command.to_str().filter(|text| text.starts_with("http")) {
         Some(url) => Address::Http(HttpAddress::new("server", url)?),
         None => Address::Child(Program::new("server", command).args(words)),
     };
-    let builder = ClientBuilder::new("example", "1").on_form(|question| async move {
-        println!("declined: {question:?}");
+    let builder = ClientBuilder::new("example", "1").on_form(|input_request| async move {
+        println!("declined: {input_request:?}");
         None
     });
-    let client = builder.connect(way).await?;
+    let client = builder.connect(address).await?;
     let greeting = client.greeting();
     println!("{} speaks {}", greeting.server_info.identity.name, greeting.version);
     for tool in client.list_tools().await? {

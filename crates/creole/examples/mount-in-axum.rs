@@ -16,7 +16,8 @@ async fn main() -> std::io::Result<()> {
 }
 
 fn application() -> Router {
-    let echo = Tool::new("echo", "Says it again", |said: Value| async move { said.to_string() });
+    let echo =
+        Tool::new("echo", "Says it again", |message: Value| async move { message.to_string() });
     let service = Server::new("mounted").tool(echo).start();
     let endpoint = McpEndpoint::from(service);
     Router::new().route("/", get(async || "hello")).route_service("/mcp", endpoint)

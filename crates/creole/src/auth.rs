@@ -195,13 +195,13 @@ impl Authenticator {
         authorization: Option<&HeaderValue>,
         peer: Option<IpAddr>,
     ) -> AuthDecision {
-        if let Some(verdict) = self.try_authenticate(authorization, peer) {
-            return verdict;
+        if let Some(decision) = self.try_authenticate(authorization, peer) {
+            return decision;
         }
         let known = self.shared.credentials.load_full();
         let refused =
             |reason| Err(Box::new((Challenge::unauthorized(known.schemes(), false), reason)));
-        let found = match (PresentedCredentials::read(authorization), &known.users) {
+        let result = match (PresentedCredentials::read(authorization), &known.users) {
             (PresentedCredentials::Basic { name, password }, Some(users)) => {
                 let seen =
                     AttemptFingerprints::new(&self.shared.fingerprints, authorization, &name, peer);
@@ -218,7 +218,7 @@ impl Authenticator {
             // The files were reloaded in between.
             _ => refused(DenialReason::OtherScheme),
         };
-        known.decide(found, peer)
+        known.decide(result, peer)
     }
 
     /// The same without expensive work; `None` if a password must be verified.
@@ -231,7 +231,7 @@ impl Authenticator {
         let refused = |bearer_given, reason| {
             Err(Box::new((Challenge::unauthorized(known.schemes(), bearer_given), reason)))
         };
-        let found = match (PresentedCredentials::read(authorization), &known.users, &known.keys) {
+        let result = match (PresentedCredentials::read(authorization), &known.users, &known.keys) {
             (PresentedCredentials::Basic { .. }, Some(_), _) => return None,
             (PresentedCredentials::Bearer(key), _, Some(keys)) => match keys.find(key) {
                 Ok(principal) => Ok(principal.clone()),
@@ -244,7 +244,7 @@ impl Authenticator {
             (PresentedCredentials::Basic { .. }, ..) => refused(false, DenialReason::OtherScheme),
             (PresentedCredentials::Nothing, ..) => refused(false, DenialReason::NoCredentials),
         };
-        Some(known.decide(found, peer))
+        Some(known.decide(result, peer))
     }
 
     /// Only wrong keys are counted, because a correct key is never throttled.
@@ -349,9 +349,9 @@ impl LoadedCredentials {
     }
 
     /// Turns the principal or the denial into the decision, and logs a refusal.
-    fn decide(&self, found: Result<Principal, Denial>, peer: Option<IpAddr>) -> AuthDecision {
+    fn decide(&self, result: Result<Principal, Denial>, peer: Option<IpAddr>) -> AuthDecision {
         let lacks = |challenge| Box::new((challenge, DenialReason::MissingRole));
-        let allowed = found.and_then(|principal| {
+        let allowed = result.and_then(|principal| {
             let checked = self.settings.requirement.check(&principal);
             checked.map(|()| principal).map_err(lacks)
         });

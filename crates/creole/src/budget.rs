@@ -51,9 +51,9 @@ struct BudgetInner {
 impl Budget {
     /// A budget of this many bytes.
     #[must_use]
-    pub fn new(most: usize) -> Self {
+    pub fn new(max: usize) -> Self {
         Self(Arc::new(BudgetInner {
-            max_bytes: AtomicUsize::new(most),
+            max_bytes: AtomicUsize::new(max),
             used: AtomicUsize::new(0),
             shares: [const { AtomicUsize::new(0) }; SHARES],
             hasher: RandomState::new(),
@@ -70,8 +70,8 @@ impl Budget {
     }
 
     /// Changes the total; existing reservations stay.
-    pub fn set_max_bytes(&self, most: usize) {
-        self.0.max_bytes.store(most, Ordering::Relaxed);
+    pub fn set_max_bytes(&self, max: usize) {
+        self.0.max_bytes.store(max, Ordering::Relaxed);
     }
 
     /// The total number of bytes.
@@ -95,8 +95,8 @@ impl Budget {
 
 impl fmt::Debug for Budget {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (used, most) = (self.used(), self.max_bytes());
-        formatter.debug_struct("Budget").field("used", &used).field("most", &most).finish()
+        let (used, max) = (self.used(), self.max_bytes());
+        formatter.debug_struct("Budget").field("used", &used).field("most", &max).finish()
     }
 }
 
@@ -125,9 +125,9 @@ impl Reservation {
             return Ok(());
         };
         let inner = &*self.budget.0;
-        let most = inner.max_bytes.load(Ordering::Relaxed);
-        try_add(&inner.used, more, most)?;
-        if let Err(refused) = try_add(&inner.shares[self.share], more, most - most / 4) {
+        let max = inner.max_bytes.load(Ordering::Relaxed);
+        try_add(&inner.used, more, max)?;
+        if let Err(refused) = try_add(&inner.shares[self.share], more, max - max / 4) {
             inner.used.fetch_sub(more, Ordering::Relaxed);
             return Err(refused);
         }
@@ -172,13 +172,13 @@ impl<F: FnOnce() -> Reservation> BufferReservation<F> {
         if let Some(hold) = self.reserve.take() {
             self.reservation = Some(hold());
         }
-        self.reservation.as_mut().map_or(Ok(()), |held| held.grow_to(bytes))
+        self.reservation.as_mut().map_or(Ok(()), |reservation| reservation.grow_to(bytes))
     }
 
     /// Resizes the reservation to that of a buffer of this size.
     pub(crate) fn resize_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
-        if let Some(held) = &mut self.reservation {
-            held.shrink_to(if bytes <= SMALL_BODY_BYTES { 0 } else { bytes });
+        if let Some(reservation) = &mut self.reservation {
+            reservation.shrink_to(if bytes <= SMALL_BODY_BYTES { 0 } else { bytes });
         }
         self.grow_to(bytes)
     }
@@ -189,9 +189,9 @@ impl<F: FnOnce() -> Reservation> BufferReservation<F> {
     }
 }
 
-fn try_add(counter: &AtomicUsize, more: usize, most: usize) -> Result<(), BudgetExhausted> {
+fn try_add(counter: &AtomicUsize, more: usize, max: usize) -> Result<(), BudgetExhausted> {
     let before = counter.fetch_add(more, Ordering::Relaxed);
-    if before.checked_add(more).is_some_and(|used| used <= most) {
+    if before.checked_add(more).is_some_and(|used| used <= max) {
         return Ok(());
     }
     counter.fetch_sub(more, Ordering::Relaxed);
@@ -206,7 +206,7 @@ mod tests {
     fn two(budget: &Budget) -> (Reservation, Reservation) {
         let first = budget.reserve_for(0);
         let mut others = (1..).map(|caller| budget.reserve_for(caller));
-        let second = others.find(|held| held.share != first.share).unwrap();
+        let second = others.find(|reservation| reservation.share != first.share).unwrap();
         (first, second)
     }
 
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_large_buffer_reserves_its_size() {
         let budget = Budget::new(4 * SMALL_BODY_BYTES);
-        let mut room = BufferReservation::new(|| budget.reserve_for(0));
+        let mut reservation = BufferReservation::new(|| budget.reserve_for(0));
         for (bytes, expected) in [
             (SMALL_BODY_BYTES, 0),
             (SMALL_BODY_BYTES + 1, SMALL_BODY_BYTES + 1),
@@ -236,14 +236,17 @@ mod tests {
             (2 * SMALL_BODY_BYTES, 2 * SMALL_BODY_BYTES),
             (1, 0),
         ] {
-            assert_eq!((room.resize_to(bytes), budget.used()), (Ok(()), expected));
+            assert_eq!((reservation.resize_to(bytes), budget.used()), (Ok(()), expected));
         }
         assert_eq!(
-            (room.resize_to(4 * SMALL_BODY_BYTES), budget.used()),
+            (reservation.resize_to(4 * SMALL_BODY_BYTES), budget.used()),
             (Err(BudgetExhausted), 0)
         );
-        assert_eq!((room.grow_to(2 * SMALL_BODY_BYTES), room.grow_to(1)), (Ok(()), Ok(())));
-        drop(room.into_reservation());
+        assert_eq!(
+            (reservation.grow_to(2 * SMALL_BODY_BYTES), reservation.grow_to(1)),
+            (Ok(()), Ok(()))
+        );
+        drop(reservation.into_reservation());
         assert_eq!(budget.used(), 0);
     }
 
@@ -264,11 +267,11 @@ mod tests {
     #[test]
     fn a_changed_budget_applies_from_then_on() {
         let budget = Budget::new(1000);
-        let mut held = budget.reserve_for(0);
-        assert_eq!(held.grow_to(700), Ok(()));
+        let mut reservation = budget.reserve_for(0);
+        assert_eq!(reservation.grow_to(700), Ok(()));
         budget.set_max_bytes(100);
-        assert_eq!(held.grow_to(701), Err(BudgetExhausted));
-        drop(held);
+        assert_eq!(reservation.grow_to(701), Err(BudgetExhausted));
+        drop(reservation);
         assert_eq!(budget.reserve_for(0).grow_to(75), Ok(()));
     }
 

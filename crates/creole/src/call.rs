@@ -62,7 +62,11 @@ pub trait ClientChannel: Send + Sync {
     /// Sends an event. Waits while the client is slow.
     fn send_event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()>;
     /// Sends an inline input request.
-    fn request_input(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse>;
+    fn request_input(
+        &self,
+        call: CallKey,
+        input_request: InputRequest,
+    ) -> BoxFuture<'_, InputResponse>;
     /// Lets the client disconnect and fetch the response later. Most transports do not support it.
     fn release_connection(&self, _call: CallKey, _retry: Duration) {}
     /// Sends a log message outside of any call, if the client has a session and requested messages of this level. A
@@ -70,7 +74,10 @@ pub trait ClientChannel: Send + Sync {
     fn send_log(&self, _event: Event) {}
     /// Sends an input request outside of any call to the client of a session. The receiver fails if the client does not
     /// support the request.
-    fn request_session_input(&self, _question: InputRequest) -> oneshot::Receiver<InputResponse> {
+    fn request_session_input(
+        &self,
+        _input_request: InputRequest,
+    ) -> oneshot::Receiver<InputResponse> {
         oneshot::channel().1
     }
     /// Changes whenever the client of a session announces that its roots changed. `None` without a session.
@@ -108,9 +115,9 @@ impl ClientSession {
     /// Sends a log message through the layers around the call that the session was taken from. Returns whether the
     /// session is still open.
     pub fn send_log(&self, event: Event) -> bool {
-        let Some(outlet) = self.channel.upgrade() else { return false };
+        let Some(channel) = self.channel.upgrade() else { return false };
         if let Some(event) = rewrite_event(self.layers.as_deref(), event) {
-            outlet.send_log(event);
+            channel.send_log(event);
         }
         true
     }
@@ -215,19 +222,19 @@ impl Context {
         key: CallKey,
         caller: Caller,
         origin: Origin,
-        outlet: Arc<dyn ClientChannel>,
+        channel: Arc<dyn ClientChannel>,
         debug: bool,
     ) -> Self {
-        let Origin { principal, session_name: conversation } = origin;
-        let stands_alone = conversation.is_none();
+        let Origin { principal, session_name: session } = origin;
+        let stands_alone = session.is_none();
         // Without sessions a caller is not tied to other requests of its connection.
-        let conversation = conversation.filter(|_| caller.rules.has_sessions);
+        let session = session.filter(|_| caller.rules.has_sessions);
         Self::from_shared(CallShared {
             key,
             caller,
             principal,
-            channel: outlet,
-            session_name: conversation,
+            channel,
+            session_name: session,
             is_sessionless: stands_alone,
             debug,
             task: None,
@@ -238,12 +245,12 @@ impl Context {
     }
 
     /// The context of the same call as a task. It has its own channel for events, and does not end with the request.
-    pub(crate) fn for_task(&self, id: &str, outlet: Arc<dyn ClientChannel>) -> Self {
+    pub(crate) fn for_task(&self, id: &str, channel: Arc<dyn ClientChannel>) -> Self {
         Self::from_shared(CallShared {
             key: self.shared.key,
             caller: self.shared.caller.clone(),
             principal: Arc::clone(&self.shared.principal),
-            channel: outlet,
+            channel,
             session_name: self.shared.session_name.clone(),
             is_sessionless: self.shared.is_sessionless,
             debug: self.shared.debug,
@@ -320,14 +327,9 @@ impl Context {
     #[doc(hidden)]
     pub fn client_session(&self) -> Option<ClientSession> {
         let name = self.shared.session_name.as_ref().filter(|_| !self.is_task())?;
-        let outlet = Arc::downgrade(&self.shared.channel);
+        let channel = Arc::downgrade(&self.shared.channel);
         let (name, passing) = (Arc::clone(name), self.layers.clone());
-        Some(ClientSession {
-            name,
-            channel: outlet,
-            rules: self.shared.caller.rules,
-            layers: passing,
-        })
+        Some(ClientSession { name, channel, rules: self.shared.caller.rules, layers: passing })
     }
 
     /// Whether no other request shares the call's connection or session, as with HTTP requests without a session.
@@ -346,7 +348,7 @@ impl Context {
     #[doc(hidden)]
     pub fn input_responses(&self) -> impl Iterator<Item = (&str, &Raw)> {
         let answers = self.round.as_ref().map(|round| &round.answers);
-        answers.into_iter().flatten().map(|(key, answer)| (&**key, answer))
+        answers.into_iter().flatten().map(|(key, response)| (&**key, response))
     }
 
     /// Whether the call runs as a task.
@@ -367,7 +369,7 @@ impl Context {
 
     /// Sends a log message, if the client requested messages of this level.
     pub async fn log(&self, level: Level, logger: Option<&str>, data: &impl Serialize) {
-        if self.shared.caller.log.is_some_and(|least| level >= least) {
+        if self.shared.caller.log.is_some_and(|min_level| level >= min_level) {
             let (logger, data) = (logger.map(str::to_owned), Raw::from_value(data));
             self.send_event(Event::Log { level, logger, data }).await;
         }
@@ -410,13 +412,16 @@ impl Context {
         self.round.as_ref()?.answers.get(key)
     }
 
-    pub(crate) async fn send_input_request(&self, mut question: InputRequest) -> InputResponse {
+    pub(crate) async fn send_input_request(
+        &self,
+        mut input_request: InputRequest,
+    ) -> InputResponse {
         for change in self.rewrites() {
             if let ContextRewrite::Question(change) = change {
-                question = change(question);
+                input_request = change(input_request);
             }
         }
-        self.shared.channel.request_input(self.shared.key, question).await
+        self.shared.channel.request_input(self.shared.key, input_request).await
     }
 
     /// Forwards an event of this call from another source.

@@ -54,7 +54,7 @@ pub trait Middleware: Send + Sync {
 
     /// Rewrites an input request that belongs to no call, before it is sent to the client.
     #[doc(hidden)]
-    fn rewrite_input_request(&self, _question: &mut InputRequest) {}
+    fn rewrite_input_request(&self, _input_request: &mut InputRequest) {}
 
     /// Names that [`rewrite_definition`](Self::rewrite_definition) assigned may be assigned again, because some items
     /// were removed: all items of the list are rewritten again. Returns whether the layer assigns names at all.
@@ -115,8 +115,8 @@ pub fn definitions_changed(layers: &[Arc<dyn Middleware>]) -> bool {
 }
 
 /// Lets every layer rewrite an input request that belongs to no call, the innermost one first.
-pub fn rewrite_input_request(layers: &[Arc<dyn Middleware>], question: &mut InputRequest) {
-    layers.iter().rev().for_each(|layer| layer.rewrite_input_request(question));
+pub fn rewrite_input_request(layers: &[Arc<dyn Middleware>], input_request: &mut InputRequest) {
+    layers.iter().rev().for_each(|layer| layer.rewrite_input_request(input_request));
 }
 
 /// Notifies every layer that a resource changed, the innermost one first.

@@ -131,23 +131,24 @@ impl ClientSession {
     ///
     /// # Errors
     /// When the client declines, does not respond in time, or has disconnected.
-    pub async fn request_input(&self, question: InputRequest) -> InputResponse {
-        let (question, form) = lower_input_request(question, self.rules);
+    pub async fn request_input(&self, input_request: InputRequest) -> InputResponse {
+        let (input_request, form) = lower_input_request(input_request, self.rules);
         // Waiting does not keep the session alive.
-        let waiting = self.channel.upgrade().map(|outlet| outlet.request_session_input(question));
+        let waiting =
+            self.channel.upgrade().map(|channel| channel.request_session_input(input_request));
         let answered = match waiting {
             Some(waiting) => waiting.await.ok(),
             None => None,
         };
-        let answer =
+        let response =
             answered.unwrap_or_else(|| Err("the client's connection is closed".to_owned()))?;
-        Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
+        Ok(form.map_or_else(|| response.clone(), |form| form.raise_response(&response)))
     }
 }
 
 impl Context {
     /// The fault for an unusable input response: of the call that carries it, or of the input request.
-    fn unusable_response(&self, key: &str, why: &str) -> ToolError {
+    fn unusable_response(&self, key: &str, reason: &str) -> ToolError {
         let kind = match self.caller().rules.input_request_style {
             InputRequestStyle::MultiRoundTrip if !self.is_task() => FaultKind::InvalidParams,
             // The request that carried the response is not the one that fails.
@@ -157,13 +158,17 @@ impl Context {
         };
         ToolError::Fault(Box::new(Fault::new(
             kind,
-            format!("the input response `{key}` is not valid: {why}"),
+            format!("the input response `{key}` is not valid: {reason}"),
         )))
     }
 
     /// Requests a sample from the client's model.
-    pub fn sample(&self, key: &str, question: InputRequest) -> Result<SamplingResult, ToolError> {
-        self.typed_response(key, question)
+    pub fn sample(
+        &self,
+        key: &str,
+        input_request: InputRequest,
+    ) -> Result<SamplingResult, ToolError> {
+        self.typed_response(key, input_request)
     }
 
     /// Requests the client's roots.
@@ -176,16 +181,18 @@ impl Context {
     }
 
     /// Sends an inline input request in the form of the client's revision and waits for the response.
-    pub async fn request_input(&self, question: InputRequest) -> InputResponse {
-        let (question, form) = lower_input_request(question, self.caller().rules);
-        let answer = self.send_input_request(question).await?;
-        Ok(form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer)))
+    pub async fn request_input(&self, input_request: InputRequest) -> InputResponse {
+        let (input_request, form) = lower_input_request(input_request, self.caller().rules);
+        let response = self.send_input_request(input_request).await?;
+        Ok(form.map_or_else(|| response.clone(), |form| form.raise_response(&response)))
     }
 
     /// Makes several input requests. Those without a response are sent together.
-    pub fn request_inputs(&self, asks: Vec<KeyedInputRequest>) -> Result<(), ToolError> {
-        let missing: Vec<_> =
-            asks.into_iter().filter(|ask| self.input_response(&ask.key).is_none()).collect();
+    pub fn request_inputs(&self, input_requests: Vec<KeyedInputRequest>) -> Result<(), ToolError> {
+        let missing: Vec<_> = input_requests
+            .into_iter()
+            .filter(|ask| self.input_response(&ask.key).is_none())
+            .collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -198,9 +205,12 @@ impl Context {
     fn typed_response<T: serde::de::DeserializeOwned>(
         &self,
         key: &str,
-        question: InputRequest,
+        input_request: InputRequest,
     ) -> Result<T, ToolError> {
-        self.request_inputs(vec![KeyedInputRequest { key: key.to_owned(), question }])?;
+        self.request_inputs(vec![KeyedInputRequest {
+            key: key.to_owned(),
+            question: input_request,
+        }])?;
         let answer = self.input_response(key).map(|raw| serde_json::from_str(raw.as_str()));
         match answer {
             Some(Ok(answer)) => Ok(answer),
@@ -212,11 +222,16 @@ impl Context {
 
 /// The fault for input requests that the client does not support. It names all missing capabilities at once.
 #[doc(hidden)]
-pub fn unsupported_input_fault(asks: &[KeyedInputRequest], caller: &Caller) -> Option<Fault> {
-    let is_missing = |question: &&InputRequest| {
-        !question.is_allowed_by(&caller.capabilities) || !question.is_supported_by(caller.rules)
+pub fn unsupported_input_fault(
+    input_requests: &[KeyedInputRequest],
+    caller: &Caller,
+) -> Option<Fault> {
+    let is_missing = |input_request: &&InputRequest| {
+        !input_request.is_allowed_by(&caller.capabilities)
+            || !input_request.is_supported_by(caller.rules)
     };
-    let missing: Vec<_> = asks.iter().map(|ask| &ask.question).filter(is_missing).collect();
+    let missing: Vec<_> =
+        input_requests.iter().map(|ask| &ask.question).filter(is_missing).collect();
     if missing.is_empty() {
         return None;
     }
@@ -229,8 +244,8 @@ pub fn unsupported_input_fault(asks: &[KeyedInputRequest], caller: &Caller) -> O
 
 /// Adds the URLs to the fault: the user can still open them by hand if the client cannot.
 fn with_elicitation_urls(mut fault: Fault, missing: &[&InputRequest]) -> Fault {
-    for question in missing {
-        if let InputRequest::Url { message, url, .. } = question {
+    for input_request in missing {
+        if let InputRequest::Url { message, url, .. } = input_request {
             fault.detail.push_str(&format!("\n{message}\n{url}"));
         }
     }
@@ -240,14 +255,16 @@ fn with_elicitation_urls(mut fault: Fault, missing: &[&InputRequest]) -> Fault {
 /// The fault of a call whose input requests the client does not support. Its data names the capabilities that the
 /// client would have to declare (2026-07-28 basic, missing required client capability).
 #[doc(hidden)]
-pub fn missing_capability(questions: &[&InputRequest]) -> Fault {
-    let mut words: Vec<_> =
-        questions.iter().map(|question| question.required_capability_text()).collect();
+pub fn missing_capability(input_requests: &[&InputRequest]) -> Fault {
+    let mut words: Vec<_> = input_requests
+        .iter()
+        .map(|input_request| input_request.required_capability_text())
+        .collect();
     words.sort_unstable();
     words.dedup();
     let mut needed = json!({});
-    for question in questions {
-        if let Ok(capability) = serde_json::from_str(question.required_capability()) {
+    for input_request in input_requests {
+        if let Ok(capability) = serde_json::from_str(input_request.required_capability()) {
             merge_json(&mut needed, capability);
         }
     }
@@ -275,10 +292,10 @@ pub(crate) fn run_rounds<'a>(
     call: Call,
     next: Next<'a>,
     sealer: &'a Sealer,
-    patience: Duration,
+    timeout: Duration,
 ) -> BoxFuture<'a, Outcome> {
     if call.operation.may_require_input() && can_receive_input_requests(call.context.caller()) {
-        Box::pin(run_multi_round_trip(call, next, sealer, patience))
+        Box::pin(run_multi_round_trip(call, next, sealer, timeout))
     } else {
         next.call(call)
     }
@@ -288,52 +305,56 @@ async fn run_multi_round_trip(
     call: Call,
     next: Next<'_>,
     sealer: &Sealer,
-    patience: Duration,
+    timeout: Duration,
 ) -> Outcome {
     let caller = call.context.caller();
     let mut round = match open_round(&call, sealer) {
         Ok(round) => round,
         Err(fault) => return fault.into(),
     };
-    let mut pace = RoundLimit::new(patience);
-    let mut visits = UrlElicitations::default();
-    while pace.has_rounds_left() {
-        let mut again = call.clone();
+    let mut limit = RoundLimit::new(timeout);
+    let mut elicitations = UrlElicitations::default();
+    while limit.has_rounds_left() {
+        let mut repeated = call.clone();
         if round != Round::default() {
-            again.context = call.context.with_round(round.clone());
+            repeated.context = call.context.with_round(round.clone());
         }
-        let (mut asks, state) = match next.call(again).await {
-            Outcome::InputRequired { requests: asks, request_state: state } => (asks, state),
+        let (mut input_requests, state) = match next.call(repeated).await {
+            Outcome::InputRequired { requests: input_requests, request_state: state } => {
+                (input_requests, state)
+            }
             done => {
                 if matches!(done, Outcome::Complete(_)) {
-                    visits.notify_completed(&call.context).await;
+                    elicitations.notify_completed(&call.context).await;
                 }
                 return done;
             }
         };
         round = round.into_next_round(state);
         if caller.rules.input_request_style == InputRequestStyle::MultiRoundTrip {
-            return seal_round(&call, asks, &round, sealer, patience);
+            return seal_round(&call, input_requests, &round, sealer, timeout);
         }
-        let known = match visits.take_accepted(&mut asks) {
+        let known = match elicitations.take_accepted(&mut input_requests) {
             Ok(known) => known,
             Err(error) => return Fault::from(error).into(),
         };
-        let asked = match (asks.is_empty(), known.is_empty()) {
-            (false, _) => request_each(&call.context, asks).await.inspect(|_| pace.record_input()),
+        let asked = match (input_requests.is_empty(), known.is_empty()) {
+            (false, _) => {
+                request_each(&call.context, input_requests).await.inspect(|_| limit.record_input())
+            }
             (true, false) => {
-                pace.wait_before_url_poll(&call.context).await.map(|()| ResponsesByKey::new())
+                limit.wait_before_url_poll(&call.context).await.map(|()| ResponsesByKey::new())
             }
             (true, true) => {
-                pace.wait_before_retry().await;
+                limit.wait_before_retry().await;
                 Ok(ResponsesByKey::new())
             }
         };
         match asked {
-            Ok(given) => {
-                visits.record_accepted(&given);
+            Ok(arguments) => {
+                elicitations.record_accepted(&arguments);
                 round.answers.extend(known);
-                round.answers.extend(given);
+                round.answers.extend(arguments);
             }
             Err(fault) => return fault.into(),
         }
@@ -361,9 +382,9 @@ fn can_receive_input_requests(caller: &Caller) -> bool {
 /// round.
 async fn request_each(
     context: &Context,
-    asks: Vec<KeyedInputRequest>,
+    input_requests: Vec<KeyedInputRequest>,
 ) -> Result<ResponsesByKey, Fault> {
-    let asking = asks.into_iter().map(|KeyedInputRequest { key, question }| {
+    let asking = input_requests.into_iter().map(|KeyedInputRequest { key, question }| {
         Box::pin(async move {
             let refused = |reason| Fault::new(FaultKind::InputRefused, reason);
             Ok((key, context.request_input(question).await.map_err(refused)?))
@@ -373,18 +394,18 @@ async fn request_each(
 }
 
 /// Runs all futures concurrently, started in order. The first error ends it.
-pub(crate) async fn try_join_all<F, T, E>(mut under_way: Vec<Pin<Box<F>>>) -> Result<Vec<T>, E>
+pub(crate) async fn try_join_all<F, T, E>(mut in_flight: Vec<Pin<Box<F>>>) -> Result<Vec<T>, E>
 where
     F: Future<Output = Result<T, E>>,
 {
     let mut done = Vec::new();
     poll_fn(|waker| {
-        let mut place = 0;
-        while let Some(next) = under_way.get_mut(place) {
+        let mut index = 0;
+        while let Some(next) = in_flight.get_mut(index) {
             match next.as_mut().poll(waker) {
-                Poll::Pending => place += 1,
+                Poll::Pending => index += 1,
                 Poll::Ready(outcome) => {
-                    drop(under_way.remove(place));
+                    drop(in_flight.remove(index));
                     match outcome {
                         Ok(one) => done.push(one),
                         Err(error) => return Poll::Ready(Err(error)),
@@ -392,7 +413,7 @@ where
                 }
             }
         }
-        if under_way.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if in_flight.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     })
     .await?;
     Ok(done)
@@ -400,10 +421,10 @@ where
 
 /// An input request in a form that the client's revision supports.
 pub(crate) fn lower_input_request(
-    question: InputRequest,
+    input_request: InputRequest,
     rules: &Rules,
 ) -> (InputRequest, Option<LoweredForm>) {
-    match question {
+    match input_request {
         InputRequest::Form { message, schema } if rules.elicitation == ElicitationSupport::Form => {
             let form = lower_form(&schema);
             (InputRequest::Form { message, schema: form.schema.clone() }, Some(form))
@@ -424,8 +445,8 @@ pub(crate) fn open_round(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
     }
     let given = reentry.responses.as_ref().and_then(Raw::as_object);
     for (key, value) in given.map(Object::members).into_iter().flatten() {
-        if let Ok(answer) = Raw::parse(value) {
-            round.answers.insert(key.into_owned(), answer);
+        if let Ok(response) = Raw::parse(value) {
+            round.answers.insert(key.into_owned(), response);
         }
     }
     Ok(round)
@@ -433,13 +454,13 @@ pub(crate) fn open_round(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
 
 fn seal_round(
     call: &Call,
-    asks: Vec<KeyedInputRequest>,
+    input_requests: Vec<KeyedInputRequest>,
     round: &Round,
     sealer: &Sealer,
-    patience: Duration,
+    timeout: Duration,
 ) -> Outcome {
     let plain = serde_json::to_vec(round).unwrap_or_default();
-    let expires = now_ms() + u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    let expires = now_ms() + u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     let state = with_binding(call, |binding| sealer.seal(Purpose::State, binding, expires, &plain));
     if state.len() > crate::seal::MAX_TEXT {
         return Fault::new(
@@ -448,7 +469,7 @@ fn seal_round(
         )
         .into();
     }
-    Outcome::InputRequired { requests: asks, request_state: Some(state) }
+    Outcome::InputRequired { requests: input_requests, request_state: Some(state) }
 }
 
 fn request_state_fault(error: SealError) -> Fault {

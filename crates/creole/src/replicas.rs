@@ -116,13 +116,13 @@ impl Replicas {
     #[must_use]
     pub fn new(state: State) -> Option<Self> {
         let name = random_id().ok()?;
-        let (kept, present) = (Mutex::default(), watch::Sender::new(false));
+        let (registration, present) = (Mutex::default(), watch::Sender::new(false));
         let slots = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
         Some(Self {
             shared: Arc::new(ReplicaShared {
                 state,
                 name,
-                registrations: kept,
+                registrations: registration,
                 is_present: present,
                 slots,
             }),
@@ -148,13 +148,14 @@ impl Replicas {
         target: &str,
         take: impl Fn(ReplicaRequest) + Send + Sync + 'static,
     ) -> Registration {
-        let keeping = Registration { shared: Arc::clone(&self.shared), target: target.to_owned() };
+        let registration =
+            Registration { shared: Arc::clone(&self.shared), target: target.to_owned() };
         self.shared.registrations().handlers.insert(target.to_owned(), Arc::new(take));
         presence::start(&self.shared);
         let mut present = self.shared.is_present.subscribe();
         // A failure of the state is logged. Clients that return to this process are served all the same.
         _ = tokio::time::timeout(HEARTBEAT_TTL, present.wait_for(|present| *present)).await;
-        keeping
+        registration
     }
 
     /// Sends a request about a target to the replica that has it; its responses are read from the returned value.
@@ -165,12 +166,12 @@ impl Replicas {
         &self,
         to: &str,
         target: &str,
-        errand: Bytes,
+        request: Bytes,
     ) -> Result<ReplicaResponses, ReplicaError> {
         if !self.shared.is_alive(to).await? {
             return Err(ReplicaError::Gone);
         }
-        ReplicaResponses::send(Arc::clone(&self.shared), to, target, errand).await
+        ReplicaResponses::send(Arc::clone(&self.shared), to, target, request).await
     }
 
     /// Notifies the other replicas that this process stops, so that they need not wait for its heartbeat to expire.
@@ -198,9 +199,9 @@ impl ReplicaShared {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let taker = self.shared.registrations().handlers.remove(&self.target);
+        let handler = self.shared.registrations().handlers.remove(&self.target);
         // Dropped outside of the lock, because it may own anything.
-        drop(taker);
+        drop(handler);
     }
 }
 

@@ -86,11 +86,11 @@ impl Sealer {
         let own: [u8; 32] = random();
         // Of several processes that start together, the first one's secret is used by all.
         let is_own = state.swap(&key, None, Bytes::copy_from_slice(&own), None).await?.is_some();
-        let found = match is_own {
+        let item = match is_own {
             true => None,
             false => state.get(&key).await?,
         };
-        let kept = found.and_then(|entry| <[u8; 32]>::try_from(&*entry.value).ok());
+        let kept = item.and_then(|entry| <[u8; 32]>::try_from(&*entry.value).ok());
         Ok(Self::from_key(&kept.unwrap_or(own)))
     }
 
@@ -236,7 +236,11 @@ impl Secrets {
 }
 
 fn secret_of_hex(text: &str) -> Option<[u8; 32]> {
-    let digits: Vec<u8> = text.chars().map_while(|it| it.to_digit(16)).map(|it| it as u8).collect();
+    let digits: Vec<u8> = text
+        .chars()
+        .map_while(|character| character.to_digit(16))
+        .map(|value| value as u8)
+        .collect();
     let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
     (text.len() == 64).then_some(())?;
     bytes.try_into().ok()

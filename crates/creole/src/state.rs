@@ -203,13 +203,13 @@ impl State {
         &self,
         log: &str,
         after: u64,
-        most: usize,
+        max: usize,
     ) -> Result<Vec<(u64, Bytes)>> {
         self.limits.check_key(log)?;
         match &self.backend {
-            Backend::Memory(memory) => memory.read_after(log, after, most),
+            Backend::Memory(memory) => memory.read_after(log, after, max),
             #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.read_after(log, after, most).await,
+            Backend::Sqlite(sqlite) => sqlite.read_after(log, after, max).await,
         }
     }
 

@@ -18,7 +18,7 @@ pub trait ByteSource: Send {
     fn read(
         &mut self,
         buffer: &mut Vec<u8>,
-        most: usize,
+        max: usize,
     ) -> impl Future<Output = io::Result<usize>> + Send;
 }
 
@@ -40,8 +40,8 @@ pub trait ByteSink: Send + Sync {
 }
 
 impl ByteSource for stdio::Input {
-    async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
-        Self::read(self, buffer, most).await
+    async fn read(&mut self, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
+        Self::read(self, buffer, max).await
     }
 }
 

@@ -247,13 +247,13 @@ async fn answered(revision: Revision, action: &'static str) -> String {
             let schema: Value = schema.decode().unwrap();
             assert_eq!(schema["required"], json!(["table"]));
             assert_eq!(schema["properties"]["outside"], json!({"type": "boolean"}));
-            let answer = match message.as_str() {
+            let response = match message.as_str() {
                 "Where do you sit?" => {
                     json!({"action": "accept", "content": {"table": 4, "outside": true}})
                 }
                 _ => json!({"action": action, "content": {"table": 5}}),
             };
-            Some(Raw::from_value(&answer))
+            Some(Raw::from_value(&response))
         });
     let server = LineServer::new("server", source, sink);
     let client = builder.connect_over(Box::new(server)).await.unwrap();

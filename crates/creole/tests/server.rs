@@ -76,9 +76,9 @@ impl MemoryClient {
             "clientInfo": {"name": "test", "version": "1"}});
         let answer =
             self.ask(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
-        let answer = answer.await;
+        let response = answer.await;
         self.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        answer
+        response
     }
 }
 
@@ -108,8 +108,8 @@ async fn slow(wait: Wait) -> &'static str {
 async fn two_questions(_: Nothing, context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let name = context.elicit_with("name", form("Who?", &schema))?.text("name").unwrap_or_default();
-    let answer = context.sample("rhyme", sample(&format!("Rhyme on {name}"), 10))?;
-    Ok(format!("{name}: {}", answer.text()))
+    let result = context.sample("rhyme", sample(&format!("Rhyme on {name}"), 10))?;
+    Ok(format!("{name}: {}", result.text()))
 }
 
 #[tokio::test]
@@ -157,9 +157,9 @@ async fn a_panic_answers_its_own_call_and_nothing_else() {
     let service = Server::new("t").tool(Tool::new("broken", "Breaks", broken)).start();
     let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
-    let answer = client.ask(call(1, "broken", json!({}))).await;
-    assert_eq!(answer["error"]["code"], -32603);
-    assert!(!answer.to_string().contains("secret"));
+    let response = client.ask(call(1, "broken", json!({}))).await;
+    assert_eq!(response["error"]["code"], -32603);
+    assert!(!response.to_string().contains("secret"));
     assert_eq!(client.ask(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await["id"], 2);
 }
 
@@ -170,13 +170,14 @@ async fn a_handler_sends_a_session_input_requests() {
     client.initialize("2025-11-25", json!({"elicitation": {}, "sampling": {}})).await;
     let first = client.ask(call(1, "ask", json!({}))).await;
     assert_eq!(first["method"], "elicitation/create");
-    let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-    let second = client.ask(json!({"jsonrpc": "2.0", "id": first["id"], "result": answer})).await;
+    let response = json!({"action": "accept", "content": {"name": "Ada"}});
+    let second = client.ask(json!({"jsonrpc": "2.0", "id": first["id"], "result": response})).await;
     assert_eq!(second["method"], "sampling/createMessage");
     assert_eq!(second["params"]["messages"][0]["content"]["text"], "Rhyme on Ada");
-    let answer =
+    let response =
         json!({"role": "assistant", "content": {"type": "text", "text": "Prada"}, "model": "m"});
-    let result = client.ask(json!({"jsonrpc": "2.0", "id": second["id"], "result": answer})).await;
+    let result =
+        client.ask(json!({"jsonrpc": "2.0", "id": second["id"], "result": response})).await;
     assert_eq!(result["result"]["content"][0]["text"], "Ada: Prada");
 }
 
@@ -187,14 +188,14 @@ async fn the_same_handler_ends_the_call_of_a_stateless_client_with_an_input_requ
     let first = client.ask(modern(1, "ask", &json!({}))).await;
     assert_eq!(first["result"]["resultType"], "input_required");
     assert_eq!(first["result"]["inputRequests"]["name"]["method"], "elicitation/create");
-    let answers = json!({"inputResponses": {"name": {"action": "accept", "content": {"name": "Ada"}}},
+    let responses = json!({"inputResponses": {"name": {"action": "accept", "content": {"name": "Ada"}}},
         "requestState": first["result"]["requestState"]});
-    let second = client.ask(modern(2, "ask", &answers)).await;
+    let second = client.ask(modern(2, "ask", &responses)).await;
     assert_eq!(second["result"]["inputRequests"].as_object().unwrap().len(), 1);
-    let answers = json!({"inputResponses": {"rhyme":
+    let responses = json!({"inputResponses": {"rhyme":
         {"role": "assistant", "content": [{"type": "text", "text": "Prada"}], "model": "m"}},
         "requestState": second["result"]["requestState"]});
-    let result = client.ask(modern(3, "ask", &answers)).await;
+    let result = client.ask(modern(3, "ask", &responses)).await;
     assert_eq!(result["result"]["content"][0]["text"], "Ada: Prada");
     assert_eq!(result["result"]["resultType"], "complete");
 }
@@ -208,8 +209,8 @@ async fn a_modified_request_state_is_refused_and_the_valid_one_still_works() {
     let mut client = MemoryClient::connect(&service);
     let first = client.ask(modern(1, "ask", &json!({}))).await;
     let state = first["result"]["requestState"].as_str().unwrap().to_owned();
-    let answers = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
-    let with = |state: &str| json!({"inputResponses": answers, "requestState": state});
+    let responses = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
+    let with = |state: &str| json!({"inputResponses": responses, "requestState": state});
     let mut changed = state.clone().into_bytes();
     let last = changed.len() - 1;
     changed[last] = if changed[last] == b'A' { b'B' } else { b'A' };
@@ -229,15 +230,15 @@ async fn a_client_without_the_capability_gets_an_error_that_names_it() {
     let mut client = MemoryClient::connect(&service);
     let mut message = modern(1, "ask", &json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    let answer = client.ask(message).await;
-    assert_eq!(answer["error"]["code"], -32021);
+    let response = client.ask(message).await;
+    assert_eq!(response["error"]["code"], -32021);
     assert_eq!(
-        answer["error"]["data"]["requiredCapabilities"],
+        response["error"]["data"]["requiredCapabilities"],
         json!({"elicitation": {"form": {}}})
     );
     client.initialize("2025-06-18", json!({})).await;
-    let answer = client.ask(call(2, "ask", json!({}))).await;
-    assert_eq!(answer["result"]["isError"], true);
+    let response = client.ask(call(2, "ask", json!({}))).await;
+    assert_eq!(response["result"]["isError"], true);
 }
 
 #[tokio::test]
@@ -245,19 +246,20 @@ async fn a_declined_input_request_fails_the_call_without_an_invented_response() 
     let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
     let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({"elicitation": {}})).await;
-    let question = client.ask(call(1, "ask", json!({}))).await;
+    let request = client.ask(call(1, "ask", json!({}))).await;
     let refusal =
-        json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -1, "message": "No."}});
-    let answer = client.ask(refusal).await;
-    assert_eq!(answer["result"]["isError"], true);
-    assert_eq!(answer["result"]["content"][0]["text"], "Input refused: No.");
+        json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -1, "message": "No."}});
+    let response = client.ask(refusal).await;
+    assert_eq!(response["result"]["isError"], true);
+    assert_eq!(response["result"]["content"][0]["text"], "Input refused: No.");
 }
 
 #[tokio::test]
 async fn concurrent_input_requests_are_sent_together() {
     async fn both(_: Nothing, context: Context) -> Result<String, ToolError> {
-        let question = form("?", &json!({"type": "object", "properties": {}}));
-        let ask = |key: &str| KeyedInputRequest { key: key.to_owned(), question: question.clone() };
+        let input_request = form("?", &json!({"type": "object", "properties": {}}));
+        let ask =
+            |key: &str| KeyedInputRequest { key: key.to_owned(), question: input_request.clone() };
         context.request_inputs(vec![ask("a"), ask("b")])?;
         Ok("thanks".to_owned())
     }
@@ -347,8 +349,8 @@ async fn a_list_that_changes_is_announced_to_sessions_and_listeners() {
     assert_eq!(session.ask(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).await["id"], 1);
     service.registry().add_tool(Tool::new("new", "Waits", slow));
     assert_eq!(session.receive().await["method"], "notifications/tools/list_changed");
-    let told = listener.receive().await;
-    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 7);
+    let message = listener.receive().await;
+    assert_eq!(message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 7);
     // The subscription does not include resources.
     service.registry().add_resource(Resource::text("a://b", "b", "text/plain", "b"));
     service.registry().remove_tool("new");
@@ -360,9 +362,9 @@ async fn a_call_that_takes_too_long_is_answered_and_stopped() {
     let service = Server::new("t").tool(Tool::new("slow", "Waits", slow)).start();
     let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({})).await;
-    let answer = client.ask(call(1, "slow", json!({"milliseconds": 100_000}))).await;
-    assert_eq!(answer["error"]["code"], -32603);
-    assert_eq!(answer["error"]["data"], json!({"reason": "timeout"}));
+    let response = client.ask(call(1, "slow", json!({"milliseconds": 100_000}))).await;
+    assert_eq!(response["error"]["code"], -32603);
+    assert_eq!(response["error"]["data"], json!({"reason": "timeout"}));
 }
 
 #[tokio::test]
@@ -437,8 +439,8 @@ async fn a_successor_answers_what_comes_and_the_rest_ends_where_it_began() {
     assert_eq!(client.receive().await["method"], "notifications/tools/list_changed");
     assert_eq!(client.receive().await["method"], "notifications/resources/list_changed");
 
-    let answer = client.ask(call(4, "new", json!({"milliseconds": 0}))).await;
-    assert_eq!(answer["result"]["isError"], Value::Null, "{answer}");
+    let response = client.ask(call(4, "new", json!({"milliseconds": 0}))).await;
+    assert_eq!(response["result"]["isError"], Value::Null, "{response}");
     assert_eq!(client.ask(call(5, "old", json!({}))).await["error"]["code"], -32602);
     let last = client.receive().await;
     assert_eq!((&last["id"], &last["result"]["isError"]), (&json!(1), &Value::Null), "{last}");

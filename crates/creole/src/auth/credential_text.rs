@@ -121,8 +121,8 @@ impl CredentialText {
 
     fn put(&mut self, name: &str, line: String) -> Result<bool, AuthError> {
         let mut parsed = file::parse(&line, self.kind)?;
-        let place = self.index_of(name).map(|index| self.entries.remove(index).line);
-        let number = place.unwrap_or(self.lines.len() + 1);
+        let position = self.index_of(name).map(|index| self.entries.remove(index).line);
+        let number = position.unwrap_or(self.lines.len() + 1);
         for entry in &mut parsed {
             entry.line = number;
         }
@@ -131,7 +131,7 @@ impl CredentialText {
             Some(old) => *old = line,
             None => self.lines.push(line),
         }
-        Ok(place.is_some())
+        Ok(position.is_some())
     }
 }
 

@@ -17,8 +17,8 @@ pub struct AuthError {
 }
 
 impl AuthError {
-    pub(super) fn new(what: impl Into<String>) -> Self {
-        Self { file: None, line: None, message: what.into(), help: None }
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { file: None, line: None, message: message.into(), help: None }
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {

@@ -115,7 +115,7 @@ fn parse_time_of_day(clock: &str) -> Option<i64> {
 /// Skips the fraction of a second, if there is one.
 fn skip_fraction(text: &str) -> Option<&str> {
     let Some(fraction) = text.strip_prefix('.') else { return Some(text) };
-    let rest = fraction.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let rest = fraction.trim_start_matches(|character: char| character.is_ascii_digit());
     (rest.len() < fraction.len()).then_some(rest)
 }
 
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn an_invalid_time_is_refused() {
-        let wrong = [
+        let invalid = [
             "",
             "tomorrow",
             "2027-01-31T12:00:00",
@@ -188,7 +188,7 @@ mod tests {
             "2027-01-3é",
             "+027-01-31",
         ];
-        for text in wrong {
+        for text in invalid {
             assert_eq!(seconds(text), None, "{text}");
         }
     }

@@ -54,7 +54,7 @@ impl LoginThrottle {
     /// How long this subject must still wait.
     pub(super) fn wait(&self, subject: &Digest) -> Option<Duration> {
         let now = Instant::now();
-        self.table().get(subject).and_then(|strikes| strikes.wait(now))
+        self.table().get(subject).and_then(|attempts| attempts.wait(now))
     }
 
     /// Starts an attempt on an account from an address, or returns how long to wait.
@@ -67,8 +67,8 @@ impl LoginThrottle {
         let subjects = [(account, ACCOUNT), (address, ADDRESS)];
         let mut table = self.table();
         for (subject, rule) in &subjects {
-            if let Some(strikes) = table.get(subject) {
-                strikes.admit(*rule, now)?;
+            if let Some(attempts) = table.get(subject) {
+                attempts.admit(*rule, now)?;
             }
         }
         for (subject, _) in subjects {
@@ -86,11 +86,11 @@ impl LoginThrottle {
     ) -> Result<(), Duration> {
         let now = Instant::now();
         let mut table = self.table();
-        let strikes = entry(&mut table, subject, now);
-        if let Some(wait) = strikes.wait(now) {
+        let attempts = entry(&mut table, subject, now);
+        if let Some(wait) = attempts.wait(now) {
             return Err(wait);
         }
-        strikes.fail(rule, now);
+        attempts.fail(rule, now);
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl Attempt {
     pub(super) fn succeed(mut self) {
         self.is_open = false;
         let mut table = self.limiter.table();
-        finish_attempt(&mut table, &self.account, |strikes| strikes.failures = 0);
+        finish_attempt(&mut table, &self.account, |attempts| attempts.failures = 0);
         finish_attempt(&mut table, &self.address, |_| ());
     }
 
@@ -137,8 +137,8 @@ impl Drop for Attempt {
         if self.is_open {
             let now = Instant::now();
             let mut table = self.limiter.table();
-            finish_attempt(&mut table, &self.account, |strikes| strikes.fail(ACCOUNT, now));
-            finish_attempt(&mut table, &self.address, |strikes| strikes.fail(ADDRESS, now));
+            finish_attempt(&mut table, &self.account, |attempts| attempts.fail(ACCOUNT, now));
+            finish_attempt(&mut table, &self.address, |attempts| attempts.fail(ADDRESS, now));
         }
     }
 }
@@ -149,10 +149,10 @@ fn finish_attempt(
     subject: &Digest,
     change: impl FnOnce(&mut FailedAttempts),
 ) {
-    if let Some(strikes) = table.get_mut(subject) {
-        strikes.pending = strikes.pending.saturating_sub(1);
-        change(strikes);
-        if strikes.failures == 0 && strikes.pending == 0 {
+    if let Some(attempts) = table.get_mut(subject) {
+        attempts.pending = attempts.pending.saturating_sub(1);
+        change(attempts);
+        if attempts.failures == 0 && attempts.pending == 0 {
             table.remove(subject);
         }
     }
@@ -167,21 +167,25 @@ fn entry(
         evict(table, now);
     }
     let fresh = FailedAttempts { failures: 0, pending: 0, last_attempt: now, blocked_until: now };
-    let strikes = table.entry(subject).or_insert(fresh);
-    if strikes.is_expired(now) {
-        strikes.failures = 0;
+    let attempts = table.entry(subject).or_insert(fresh);
+    if attempts.is_expired(now) {
+        attempts.failures = 0;
     }
-    strikes
+    attempts
 }
 
 /// Removes forgotten subjects; if that is not enough, the half with the fewest failures.
 fn evict(table: &mut HashMap<Digest, FailedAttempts>, now: Instant) {
-    table.retain(|_, strikes| strikes.pending > 0 || !strikes.is_expired(now));
+    table.retain(|_, attempts| attempts.pending > 0 || !attempts.is_expired(now));
     if table.len() < MAX_SUBJECTS {
         return;
     }
-    let mut ranks: Vec<_> =
-        table.iter().map(|(subject, it)| (it.failures, it.last_attempt, *subject)).collect();
+    let mut ranks: Vec<_> = table
+        .iter()
+        .map(|(subject, failed_attempts)| {
+            (failed_attempts.failures, failed_attempts.last_attempt, *subject)
+        })
+        .collect();
     let half = ranks.len() / 2;
     let (least, ..) = ranks.select_nth_unstable(half);
     for (.., subject) in least {

@@ -53,7 +53,7 @@ pub fn check_strength(password: &Secret, user: &str) -> Result<(), String> {
         Err(format!("the password has fewer than {MIN_CHARACTERS} characters"))
     } else if text.len() > MAX_BYTES {
         Err(format!("the password is longer than {MAX_BYTES} bytes"))
-    } else if text.chars().all(|letter| Some(letter) == first) {
+    } else if text.chars().all(|character| Some(character) == first) {
         Err("the password repeats a single character".to_owned())
     } else if text.eq_ignore_ascii_case(user) {
         Err("the password is the user's name".to_owned())
@@ -162,9 +162,9 @@ mod tests {
             ),
         ];
         for (text, expected) in wrong {
-            let said = parse_hash(text).unwrap_err();
-            assert!(said.starts_with(expected), "{text}: {said}");
-            assert!(!said.contains("hunter2"));
+            let output = parse_hash(text).unwrap_err();
+            assert!(output.starts_with(expected), "{text}: {output}");
+            assert!(!output.contains("hunter2"));
         }
     }
 

@@ -130,16 +130,16 @@ fn peer(number: u32) -> Option<IpAddr> {
     Some(std::net::Ipv4Addr::from_bits(0x0a00_0000 + number).into())
 }
 
-fn granted(verdict: AuthDecision) -> Principal {
-    match verdict {
+fn granted(decision: AuthDecision) -> Principal {
+    match decision {
         AuthDecision::Granted(principal) => principal,
         AuthDecision::Refused(challenge) => panic!("{challenge:?}"),
     }
 }
 
 #[track_caller]
-fn refused(verdict: AuthDecision) -> Challenge {
-    match verdict {
+fn refused(decision: AuthDecision) -> Challenge {
+    match decision {
         AuthDecision::Refused(challenge) => challenge,
         AuthDecision::Granted(principal) => panic!("{principal:?}"),
     }
@@ -152,8 +152,8 @@ fn offers(challenge: &Challenge) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_user_with_the_right_password_is_let_in() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
     let alice = granted(authenticator.authenticate(Some(&basic("alice", "sesame")), peer(1)).await);
     assert_eq!(
         (&*alice.id, alice.has_role("mcp"), alice.has_role("admin")),
@@ -165,21 +165,21 @@ async fn a_user_with_the_right_password_is_let_in() {
 
 #[tokio::test]
 async fn a_real_hash_lets_in_its_password_only() {
-    let stage = AuthFixture::new();
+    let fixture = AuthFixture::new();
     let hash = password::hash(&"correct horse battery".into()).unwrap();
-    let users = Some(stage.write("users.txt", &format!("# Ours.\n\n alice : {hash} : mcp \r\n")));
+    let users = Some(fixture.write("users.txt", &format!("# Ours.\n\n alice : {hash} : mcp \r\n")));
     let authenticator =
         Authenticator::new(AuthSettings { users, ..AuthSettings::default() }).unwrap();
     let right = basic("alice", "correct horse battery");
-    let verdict = authenticator.authenticate(Some(&right), None).await;
-    assert_eq!(&*granted(verdict).id, "user:alice");
+    let decision = authenticator.authenticate(Some(&right), None).await;
+    assert_eq!(&*granted(decision).id, "user:alice");
     let wrong = authenticator.authenticate(Some(&basic("alice", "correct horse")), None).await;
     assert_eq!(refused(wrong).status, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
 async fn a_key_lets_in_until_its_end() {
-    let stage = AuthFixture::new();
+    let fixture = AuthFixture::new();
     let keys: Vec<NewKey> = (0..4).map(|_| NewKey::random()).collect();
     let text = format!(
         "# Keys\nci:$sha256${}:mcp,ci:2999-01-01\nold:$sha256${}:mcp:2001-01-01T00:00:00Z\nbare:$sha256${}\n",
@@ -189,11 +189,11 @@ async fn a_key_lets_in_until_its_end() {
     );
     let written = BearerKey::new("inline", &keys[3].sha256, &["mcp".to_owned()], None).unwrap();
     let settings = AuthSettings {
-        keys_file: Some(stage.write("keys.txt", &text)),
+        keys_file: Some(fixture.write("keys.txt", &text)),
         keys: vec![written],
         ..AuthSettings::default()
     };
-    let authenticator = stage.open(settings).unwrap();
+    let authenticator = fixture.open(settings).unwrap();
     let mut ids = Vec::new();
     for index in [0, 2, 3] {
         let header = bearer(&keys[index].key);
@@ -210,7 +210,7 @@ async fn a_key_lets_in_until_its_end() {
     let garbage = refused(authenticator.authenticate(Some(&garbage), peer(1)).await);
     assert_eq!((&expired, &expired), (&unknown, &garbage));
     assert_eq!(expired.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(stage.work.total(), 0, "a key needs no slow hash");
+    assert_eq!(fixture.work.total(), 0, "a key needs no slow hash");
     assert_eq!(authenticator.count(), (0, 4));
 }
 
@@ -228,11 +228,11 @@ fn keys_are_long_and_random_and_end_as_they_should() {
 
 #[tokio::test]
 async fn a_challenge_offers_the_configured_schemes() {
-    let stage = AuthFixture::new();
+    let fixture = AuthFixture::new();
     let key = NewKey::random();
     let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
     let settings = |users: bool, with_keys: bool| AuthSettings {
-        users: Some(stage.users()).filter(|_| users),
+        users: Some(fixture.users()).filter(|_| users),
         keys: if with_keys { keys.clone() } else { Vec::new() },
         ..AuthSettings::default()
     };
@@ -252,7 +252,7 @@ async fn a_challenge_offers_the_configured_schemes() {
         (true, true, Some(&wrong_bearer), vec![ours, invalid]),
     ];
     for (with_users, with_keys, header, expected) in cases {
-        let authenticator = stage.open(settings(with_users, with_keys)).unwrap();
+        let authenticator = fixture.open(settings(with_users, with_keys)).unwrap();
         let challenge = refused(authenticator.authenticate(header, peer(1)).await);
         assert_eq!((challenge.status, offers(&challenge)), (StatusCode::UNAUTHORIZED, expected));
         let response = challenge.into_response::<String>();
@@ -265,15 +265,16 @@ async fn a_challenge_offers_the_configured_schemes() {
 
 #[tokio::test]
 async fn a_principal_without_the_role_is_forbidden() {
-    let stage = AuthFixture::new();
+    let fixture = AuthFixture::new();
     let (with_role, without) = (NewKey::random(), NewKey::random());
     let keys = vec![
         BearerKey::new("good", &with_role.sha256, &["mcp".to_owned()], None).unwrap(),
         BearerKey::new("poor", &without.sha256, &["mcp2".to_owned()], None).unwrap(),
     ];
     let requirement = Requirement::role("mcp");
-    let settings = AuthSettings { users: Some(stage.users()), keys, requirement, keys_file: None };
-    let authenticator = stage.open(settings).unwrap();
+    let settings =
+        AuthSettings { users: Some(fixture.users()), keys, requirement, keys_file: None };
+    let authenticator = fixture.open(settings).unwrap();
     granted(authenticator.authenticate(Some(&basic("alice", "sesame")), None).await);
     granted(authenticator.authenticate(Some(&bearer(&with_role.key)), None).await);
     let bob = refused(authenticator.authenticate(Some(&basic("bob", "open")), None).await);
@@ -283,16 +284,16 @@ async fn a_principal_without_the_role_is_forbidden() {
     assert_eq!((poor.status, offers(&poor)), (StatusCode::FORBIDDEN, vec![scope]));
     assert_eq!(poor.body, bob.body);
     // An unknown caller does not learn that there is a role.
-    let wrong = refused(authenticator.authenticate(Some(&basic("bob", "no")), None).await);
-    assert_eq!(wrong.status, StatusCode::UNAUTHORIZED);
+    let challenge = refused(authenticator.authenticate(Some(&basic("bob", "no")), None).await);
+    assert_eq!(challenge.status, StatusCode::UNAUTHORIZED);
     assert!(Requirement::none().check(&Principal::local()).is_ok());
     assert!(Requirement::role("mcp").check(&Principal::local()).is_err());
 }
 
 #[tokio::test]
 async fn failures_are_indistinguishable_by_response_and_cost() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
     let encoded = |plain: &[u8]| [b"Basic ", STANDARD.encode(plain).as_bytes()].concat();
     let wrong: Vec<Vec<u8>> = vec![
         encoded(b"alice:wrong"),
@@ -315,11 +316,11 @@ async fn failures_are_indistinguishable_by_response_and_cost() {
     for (number, header) in (0..).zip(&wrong) {
         let header = HeaderValue::from_bytes(header).unwrap();
         answers.push(refused(authenticator.authenticate(Some(&header), peer(number)).await));
-        assert_eq!(stage.work.total(), answers.len(), "one hash for each: {header:?}");
+        assert_eq!(fixture.work.total(), answers.len(), "one hash for each: {header:?}");
     }
     assert_eq!(answers[0].status, StatusCode::UNAUTHORIZED);
     assert!(answers.iter().all(|answer| *answer == answers[0]));
-    assert!(stage.work.costs.lock().unwrap().iter().all(|cost| cost == USUAL));
+    assert!(fixture.work.costs.lock().unwrap().iter().all(|cost| cost == USUAL));
 }
 
 #[tokio::test]
@@ -333,18 +334,18 @@ async fn valid_headers_are_accepted_in_every_standard_form() {
 
 #[tokio::test]
 async fn with_different_costs_an_unknown_user_costs_as_much_as_a_known_one() {
-    let stage = AuthFixture::new();
+    let fixture = AuthFixture::new();
     let dear = "m=65536,t=3,p=1";
     let text = user("alice", "sesame", USUAL, "") + &user("bob", "open", dear, "");
-    let users = Some(stage.write("users.txt", &text));
-    let authenticator = stage.open(AuthSettings { users, ..AuthSettings::default() }).unwrap();
+    let users = Some(fixture.write("users.txt", &text));
+    let authenticator = fixture.open(AuthSettings { users, ..AuthSettings::default() }).unwrap();
     let mut seen = HashSet::new();
     for number in 0..40 {
         for from in [1, 2] {
             let header = basic(&format!("nobody{number}"), "sesame");
             refused(authenticator.authenticate(Some(&header), peer(number * 2 + from)).await);
         }
-        let costs = std::mem::take(&mut *stage.work.costs.lock().unwrap());
+        let costs = std::mem::take(&mut *fixture.work.costs.lock().unwrap());
         assert_eq!(costs[0], costs[1], "all attempts with one name cost the same");
         seen.extend(costs);
     }
@@ -353,40 +354,40 @@ async fn with_different_costs_an_unknown_user_costs_as_much_as_a_known_one() {
 
 #[tokio::test]
 async fn a_file_without_users_has_the_default_cost_and_authenticates_no_caller() {
-    let stage = AuthFixture::new();
-    let users = Some(stage.write("users.txt", "# nobody\n"));
-    let authenticator = stage.open(AuthSettings { users, ..AuthSettings::default() }).unwrap();
+    let fixture = AuthFixture::new();
+    let users = Some(fixture.write("users.txt", "# nobody\n"));
+    let authenticator = fixture.open(AuthSettings { users, ..AuthSettings::default() }).unwrap();
     refused(authenticator.authenticate(Some(&basic("", "")), None).await);
-    assert_eq!(*stage.work.costs.lock().unwrap(), [USUAL]);
+    assert_eq!(*fixture.work.costs.lock().unwrap(), [USUAL]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_right_password_is_not_checked_again_for_a_minute() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
     let header = basic("alice", "sesame");
     for _ in 0..100 {
         granted(authenticator.authenticate(Some(&header), peer(1)).await);
     }
-    assert_eq!(stage.work.total(), 1);
+    assert_eq!(fixture.work.total(), 1);
     granted(authenticator.authenticate(Some(&header), peer(2)).await);
-    assert_eq!(stage.work.total(), 2, "each address is checked separately");
+    assert_eq!(fixture.work.total(), 2, "each address is checked separately");
     tokio::time::advance(password::cache::CACHE_TTL).await;
     granted(authenticator.authenticate(Some(&header), peer(1)).await);
-    assert_eq!(stage.work.total(), 3);
+    assert_eq!(fixture.work.total(), 3);
 }
 
 #[tokio::test]
 async fn a_reload_clears_the_password_cache() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
     let (alice, bob) = (basic("alice", "sesame"), basic("bob", "open"));
     granted(authenticator.authenticate(Some(&alice), None).await);
     granted(authenticator.authenticate(Some(&bob), None).await);
     authenticator.reload().unwrap();
     granted(authenticator.authenticate(Some(&alice), None).await);
-    assert_eq!(stage.work.total(), 3, "the password is verified again");
-    stage.write("users.txt", &user("bob", "open", USUAL, "mcp"));
+    assert_eq!(fixture.work.total(), 3, "the password is verified again");
+    fixture.write("users.txt", &user("bob", "open", USUAL, "mcp"));
     authenticator.clone().reload().unwrap();
     refused(authenticator.authenticate(Some(&alice), None).await);
     let bob = granted(authenticator.authenticate(Some(&bob), None).await);
@@ -395,32 +396,32 @@ async fn a_reload_clears_the_password_cache() {
 
 #[tokio::test]
 async fn a_check_that_began_before_a_reload_is_not_remembered_after_it() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
-    stage.work.close(true);
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
+    fixture.work.close(true);
     let begun = {
         let authenticator = authenticator.clone();
         tokio::spawn(async move {
             authenticator.authenticate(Some(&basic("alice", "sesame")), None).await
         })
     };
-    while stage.work.total() == 0 {
+    while fixture.work.total() == 0 {
         tokio::task::yield_now().await;
     }
-    stage.write("users.txt", &user("bob", "open", USUAL, ""));
+    fixture.write("users.txt", &user("bob", "open", USUAL, ""));
     authenticator.reload().unwrap();
-    stage.work.close(false);
+    fixture.work.close(false);
     granted(begun.await.unwrap());
     refused(authenticator.authenticate(Some(&basic("alice", "sesame")), None).await);
 }
 
 #[tokio::test]
 async fn an_invalid_file_keeps_the_old_one_and_names_the_error() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
-    let path = stage.folder.path().join("users.txt");
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
+    let path = fixture.folder.path().join("users.txt");
     let header = basic("alice", "sesame");
-    stage.write("users.txt", &(user("bob", "open", USUAL, "") + "\ncarol:hunter2\n"));
+    fixture.write("users.txt", &(user("bob", "open", USUAL, "") + "\ncarol:hunter2\n"));
     let error = authenticator.reload().unwrap_err();
     assert_eq!((error.file.as_deref(), error.line), (Some(&*path), Some(3)));
     let shown = path.display();
@@ -439,8 +440,8 @@ async fn an_invalid_file_keeps_the_old_one_and_names_the_error() {
 
 #[test]
 fn settings_that_admit_no_caller_or_confuse_keys_are_refused() {
-    let stage = AuthFixture::new();
-    let said = |settings| stage.open(settings).unwrap_err().to_string();
+    let fixture = AuthFixture::new();
+    let said = |settings| fixture.open(settings).unwrap_err().to_string();
     assert!(said(AuthSettings::default()).starts_with("neither users nor keys are configured"));
     let (one, two) = (NewKey::random().sha256, NewKey::random().sha256);
     let key = |name: &str, sha256: &str| BearerKey::new(name, sha256, &[], None).unwrap();
@@ -449,11 +450,11 @@ fn settings_that_admit_no_caller_or_confuse_keys_are_refused() {
     assert_eq!(twice, "two keys have the name `ci`");
     let same = said(keys(vec![key("ci", &one), key("cd", &one)]));
     assert!(same.starts_with("the key `cd` has the same SHA-256 as another key; "), "{same}");
-    let file = stage.write("keys.txt", &format!("\nci:$sha256${two}\n"));
+    let file = fixture.write("keys.txt", &format!("\nci:$sha256${two}\n"));
     let both = AuthSettings { keys_file: Some(file.clone()), ..keys(vec![key("ci", &one)]) };
     assert_eq!(said(both), format!("{}:2: two keys have the name `ci`", file.display()));
-    let wrong = BearerKey::new("ci", "creole_secret", &[], None).unwrap_err().to_string();
-    assert_eq!(wrong, "the SHA-256 of the key `ci` is not 64 hexadecimal digits");
+    let problem = BearerKey::new("ci", "creole_secret", &[], None).unwrap_err().to_string();
+    assert_eq!(problem, "the SHA-256 of the key `ci` is not 64 hexadecimal digits");
     assert!(
         BearerKey::new("ci", &one, &[], Some("soon"))
             .unwrap_err()

@@ -25,9 +25,9 @@ thread_local! {
 /// Logs panics as events instead of raw text on stderr; with `traced` their stack is kept too.
 pub fn install_hook(traced: bool) {
     set_hook(Box::new(move |info| {
-        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        let location = info.location().map(ToString::to_string).unwrap_or_default();
         let message = message_of(info.payload());
-        tracing::error!(target: "creole", %place, %message, "a handler panicked");
+        tracing::error!(target: "creole", %location, %message, "a handler panicked");
         if traced {
             let trace = Backtrace::force_capture().to_string();
             TRACE.with_borrow_mut(|slot| *slot = Some(trace));

@@ -92,13 +92,13 @@ impl InputResponder {
     }
 
     /// Sends this result to the server, or refuses.
-    pub fn respond(mut self, answer: Result<Raw, InputRequestError>) {
-        self.respond_once(answer);
+    pub fn respond(mut self, response: Result<Raw, InputRequestError>) {
+        self.respond_once(response);
     }
 
-    fn respond_once(&mut self, answer: Result<Raw, InputRequestError>) {
+    fn respond_once(&mut self, response: Result<Raw, InputRequestError>) {
         if let Some(requests) = self.requests.take().and_then(|requests| requests.upgrade()) {
-            requests.respond(self.key, answer);
+            requests.respond(self.key, response);
         }
     }
 }
@@ -167,11 +167,11 @@ impl CallSlot {
     }
 
     /// Adds an event, unless too many are unread.
-    pub(super) fn push_event(&mut self, news: CallEvent) -> Result<(), CallEvent> {
+    pub(super) fn push_event(&mut self, event: CallEvent) -> Result<(), CallEvent> {
         if self.events.len() >= MAX_PENDING_EVENTS {
-            return Err(news);
+            return Err(event);
         }
-        self.events.push_back(news);
+        self.events.push_back(event);
         self.wake();
         Ok(())
     }
@@ -194,8 +194,8 @@ impl CallSlot {
     }
 
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<SlotPoll> {
-        if let Some(news) = self.events.pop_front() {
-            return Poll::Ready(SlotPoll::Step(CallStep::Event(news)));
+        if let Some(event) = self.events.pop_front() {
+            return Poll::Ready(SlotPoll::Step(CallStep::Event(event)));
         }
         if let Some(outcome) = self.outcome.take() {
             return Poll::Ready(SlotPoll::Step(CallStep::Done(outcome)));
@@ -203,8 +203,8 @@ impl CallSlot {
         if let Some(fault) = &mut self.ended {
             return Poll::Ready(SlotPoll::Step(CallStep::Ended(fault.take())));
         }
-        if let Some(carrier) = self.exchange.take() {
-            return Poll::Ready(SlotPoll::Exchange(carrier));
+        if let Some(exchange) = self.exchange.take() {
+            return Poll::Ready(SlotPoll::Exchange(exchange));
         }
         match &mut self.waker {
             Some(waker) => waker.clone_from(context.waker()),

@@ -32,9 +32,9 @@ impl Connection {
         transport: Box<dyn Transport>,
         setup: ConnectionSetup,
     ) -> Result<Self, Fault> {
-        let hub = Dispatcher::start(transport, setup);
-        let greeting = hub.opened().await?;
-        Ok(Self { dispatcher: hub, greeting })
+        let dispatcher = Dispatcher::start(transport, setup);
+        let greeting = dispatcher.opened().await?;
+        Ok(Self { dispatcher, greeting })
     }
 
     /// The server's name in messages.

@@ -65,10 +65,10 @@ pub struct PriorMessages {
 
 impl ConnectionSetup {
     /// A setup that refuses input requests outside of calls.
-    pub fn new(profile: Arc<Profile>, opening: OpenMode) -> Self {
+    pub fn new(profile: Arc<Profile>, mode: OpenMode) -> Self {
         Self {
             profile,
-            opening,
+            opening: mode,
             on_input_request: None,
             on_log: None,
             after_id: 0,

@@ -61,15 +61,9 @@ pub struct Connector {
 
 impl Connector {
     /// A connector without any information about the server.
-    pub fn new(way: Address, profile: Arc<Profile>) -> Self {
+    pub fn new(address: Address, profile: Arc<Profile>) -> Self {
         let memory = Mutex::default();
-        Self {
-            address: way,
-            profile,
-            pinned_rules: None,
-            era_cache: memory,
-            started: Instant::now(),
-        }
+        Self { address, profile, pinned_rules: None, era_cache: memory, started: Instant::now() }
     }
 
     /// The same connector, which uses only this revision.
@@ -154,14 +148,14 @@ impl Connector {
         if let Some(lacks) = opened.missing_era {
             self.era_cache().mark_missing(lacks, era::MAX_AGE, self.started.elapsed());
         }
-        let found = DetectedEra::of(opened.connection.greeting().rules);
-        self.learn(found, &opened.connection);
+        let detected = DetectedEra::of(opened.connection.greeting().rules);
+        self.learn(detected, &opened.connection);
         Ok(opened.connection)
     }
 
-    fn learn(&self, found: DetectedEra, opened: &Connection) {
+    fn learn(&self, detected: DetectedEra, opened: &Connection) {
         let fresh = Duration::from_millis(opened.greeting().server_info.cache.ttl_ms);
-        self.era_cache().learn(found, fresh, self.started.elapsed());
+        self.era_cache().learn(detected, fresh, self.started.elapsed());
     }
 
     fn negotiation_terms<'a>(&'a self, offer: &'a ClientOffer) -> NegotiationTerms<'a> {

@@ -80,7 +80,7 @@ impl Dispatcher {
             timer_deadline: None,
             violations: ViolationCounter::default(),
         };
-        let hub = Arc::new_cyclic(|own| Self {
+        let dispatcher = Arc::new_cyclic(|own| Self {
             name: transport.name().into(),
             state: Mutex::new(state),
             transport: OnceLock::new(),
@@ -95,15 +95,18 @@ impl Dispatcher {
             started: Instant::now(),
             weak_self: own.clone(),
         });
-        hub.begin_transport(transport, setup.prior_messages.as_ref());
-        let clock = tokio::spawn(run_timer(Arc::downgrade(&hub), Arc::clone(&hub.deadline_moved)));
-        let _ = hub.timer_task.set(clock.abort_handle());
+        dispatcher.begin_transport(transport, setup.prior_messages.as_ref());
+        let clock = tokio::spawn(run_timer(
+            Arc::downgrade(&dispatcher),
+            Arc::clone(&dispatcher.deadline_moved),
+        ));
+        let _ = dispatcher.timer_task.set(clock.abort_handle());
         if setup.prior_messages.is_none() {
-            hub.with_machine(|state, now| {
+            dispatcher.with_machine(|state, now| {
                 state.machine.open(now, &mut state.outbox);
             });
         }
-        hub
+        dispatcher
     }
 
     /// Connects the transport. Earlier messages are processed first: the transport's reader waits for the state
@@ -113,21 +116,21 @@ impl Dispatcher {
         transport: Box<dyn Transport>,
         heard: Option<&PriorMessages>,
     ) {
-        let heard = heard.map(|heard| (self.lock(), heard));
+        let heard = heard.map(|prior| (self.lock(), prior));
         let receiver = self.weak_self.clone();
         let _ = self.transport.set(transport.connect(Inbox(receiver)));
-        if let Some((state, heard)) = heard {
-            self.replay_messages(state, heard);
+        if let Some((state, prior)) = heard {
+            self.replay_messages(state, prior);
         }
     }
 
     /// Processes the server's earlier messages, in response to an opening request that was already sent.
-    fn replay_messages(&self, mut state: MutexGuard<'_, DispatcherState>, heard: &PriorMessages) {
+    fn replay_messages(&self, mut state: MutexGuard<'_, DispatcherState>, prior: &PriorMessages) {
         let (now, inner) = (self.now(), &mut *state);
         inner.machine.open(now, &mut inner.outbox);
         inner.outbox.clear_frames();
-        inner.machine.skip_ids_to(heard.last_request_id);
-        for message in &heard.messages {
+        inner.machine.skip_ids_to(prior.last_request_id);
+        for message in &prior.messages {
             inner.machine.receive(message.trim_ascii(), None, now, &mut inner.outbox);
         }
         let later = self.perform_actions(inner, now);
@@ -202,8 +205,8 @@ impl Dispatcher {
 
     /// Clears the waker of a call; the next poll registers it again.
     pub(super) fn clear_waker(&self, call: CallKey) {
-        if let Some(desk) = self.lock().calls.get_mut(call) {
-            desk.clear_waker();
+        if let Some(slot) = self.lock().calls.get_mut(call) {
+            slot.clear_waker();
         }
     }
 
@@ -211,7 +214,7 @@ impl Dispatcher {
     pub(super) fn poll_slot(&self, call: CallKey, context: &Context<'_>) -> Poll<SlotPoll> {
         let mut state = self.lock();
         let over = Poll::Ready(SlotPoll::Step(CallStep::Ended(None)));
-        state.calls.get_mut(call).map_or(over, |desk| desk.poll(context))
+        state.calls.get_mut(call).map_or(over, |slot| slot.poll(context))
     }
 
     fn unavailable_fault(&self) -> Option<Fault> {
@@ -226,8 +229,8 @@ impl Dispatcher {
     /// Removes a call; one that is not finished is cancelled, with this reason if there is one.
     pub(super) fn cancel_call(&self, call: CallKey, reason: Option<&str>) {
         let mut state = self.lock();
-        let desk = state.calls.remove(call);
-        let is_open = desk.is_some() && state.machine.is_open(call);
+        let slot = state.calls.remove(call);
+        let is_open = slot.is_some() && state.machine.is_open(call);
         drop(state);
         if is_open {
             self.with_machine(|state, _| {
@@ -240,7 +243,7 @@ impl Dispatcher {
             }
         }
         // Dropped last, and outside of the lock: this refuses pending input requests.
-        drop(desk);
+        drop(slot);
     }
 
     /// Removes a call that another process continues, and keeps its session open.
@@ -355,21 +358,19 @@ impl Dispatcher {
 }
 
 impl ServerInputRequests for Dispatcher {
-    fn respond(&self, question: InputRequestKey, answer: Result<Raw, InputRequestError>) {
+    fn respond(&self, key: InputRequestKey, response: Result<Raw, InputRequestError>) {
         self.with_machine(|state, _| {
-            state.input_requests.remove(&question);
-            state.machine.respond(question, answer, &mut state.outbox);
+            state.input_requests.remove(&key);
+            state.machine.respond(key, response, &mut state.outbox);
         });
     }
 
-    fn request_id_of(&self, question: InputRequestKey) -> Option<String> {
-        self.lock().machine.input_request_id(question).map(|id| id.raw().to_owned())
+    fn request_id_of(&self, key: InputRequestKey) -> Option<String> {
+        self.lock().machine.input_request_id(key).map(|id| id.raw().to_owned())
     }
 
-    fn send_keep_alive(&self, question: InputRequestKey) {
-        self.with_machine(|state, _| {
-            state.machine.send_input_progress(question, &mut state.outbox)
-        });
+    fn send_keep_alive(&self, key: InputRequestKey) {
+        self.with_machine(|state, _| state.machine.send_input_progress(key, &mut state.outbox));
     }
 }
 
@@ -386,9 +387,9 @@ impl MessageReceiver for Dispatcher {
         });
     }
 
-    fn on_dropped_start(&self, start: &[u8], why: DropReason, origin: Option<CallKey>) {
+    fn on_dropped_start(&self, start: &[u8], reason: DropReason, origin: Option<CallKey>) {
         self.with_machine(|state, _| {
-            state.machine.take_dropped_start(start, why, origin, &mut state.outbox)
+            state.machine.take_dropped_start(start, reason, origin, &mut state.outbox)
         });
     }
 
@@ -408,8 +409,8 @@ impl MessageReceiver for Dispatcher {
         self.lock().machine.is_open(call)
     }
 
-    fn set_notifications_available(&self, hears: bool) {
-        self.notifications_available.send_replace(hears);
+    fn set_notifications_available(&self, is_listening: bool) {
+        self.notifications_available.send_replace(is_listening);
     }
 }
 
@@ -422,8 +423,8 @@ impl Drop for Dispatcher {
 }
 
 /// The timer of a connection.
-async fn run_timer(hub: Weak<Dispatcher>, sooner: Arc<Notify>) {
-    while let Some(due) = hub.upgrade().map(|hub| hub.next_deadline()) {
+async fn run_timer(dispatcher: Weak<Dispatcher>, sooner: Arc<Notify>) {
+    while let Some(due) = dispatcher.upgrade().map(|dispatcher| dispatcher.next_deadline()) {
         let Some(due) = due else {
             sooner.notified().await;
             continue;
@@ -431,8 +432,8 @@ async fn run_timer(hub: Weak<Dispatcher>, sooner: Arc<Notify>) {
         tokio::select! {
             () = sooner.notified() => {}
             () = sleep_until(due) => {
-                if let Some(hub) = hub.upgrade() {
-                    hub.tick();
+                if let Some(dispatcher) = dispatcher.upgrade() {
+                    dispatcher.tick();
                 }
             }
         }

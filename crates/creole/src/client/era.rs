@@ -107,15 +107,15 @@ impl EraCache {
     }
 
     /// Records that the server supports an era; `fresh` is the time for which the server declares this valid.
-    pub(crate) fn learn(&mut self, found: DetectedEra, fresh: Duration, now: Duration) {
-        let lasts = match found.rules.cache_hints {
+    pub(crate) fn learn(&mut self, detected: DetectedEra, fresh: Duration, now: Duration) {
+        let lasts = match detected.rules.cache_hints {
             true => fresh.clamp(MIN_AGE, MAX_AGE),
             false => MAX_AGE,
         };
         // An earlier entry keeps its expiry: its use proves nothing.
-        if self.detected_in(found.era(), now) != Some(found) {
-            let finding = EraFinding { detected: Some(found), until: now + lasts };
-            *self.0.get_mut(found.era()) = Some(finding);
+        if self.detected_in(detected.era(), now) != Some(detected) {
+            let finding = EraFinding { detected: Some(detected), until: now + lasts };
+            *self.0.get_mut(detected.era()) = Some(finding);
         }
     }
 

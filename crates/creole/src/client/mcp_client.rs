@@ -138,15 +138,19 @@ impl ClientBuilder {
     pub fn roots(mut self, roots: &[(&str, &str)]) -> Self {
         let roots: Vec<_> =
             roots.iter().map(|(uri, name)| serde_json::json!({"uri": uri, "name": name})).collect();
-        let answer = Raw::from_value(&serde_json::json!({"roots": roots}));
-        self.callbacks.roots = Some(callback(move |_| std::future::ready(Some(answer.clone()))));
+        let response = Raw::from_value(&serde_json::json!({"roots": roots}));
+        self.callbacks.roots = Some(callback(move |_| std::future::ready(Some(response.clone()))));
         self
     }
 
     /// Receives progress, and log messages from this level on.
     #[must_use]
-    pub fn on_event(mut self, least: Level, tell: impl Fn(Event) + Send + Sync + 'static) -> Self {
-        self.log = Some(least);
+    pub fn on_event(
+        mut self,
+        min_level: Level,
+        tell: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Self {
+        self.log = Some(min_level);
         self.callbacks.event = Some(Arc::new(tell));
         self
     }
@@ -155,20 +159,20 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// When the server cannot be reached, or has no revision in common with this client.
-    pub async fn connect(self, way: Address) -> Result<Client, Fault> {
+    pub async fn connect(self, address: Address) -> Result<Client, Fault> {
         let (profile, offer) = (self.profile()?, self.offer());
-        let dialer = Connector::new(way, profile);
-        let dialer = match self.revision {
-            Some(revision) => dialer.pin_revision(revision.rules()),
-            None => dialer,
+        let connector = Connector::new(address, profile);
+        let connector = match self.revision {
+            Some(revision) => connector.pin_revision(revision.rules()),
+            None => connector,
         };
-        let connection = dialer.connect_in(self.era, &offer).await?;
-        let spoken = connection.greeting().rules;
-        let found = dialer.detected_in(spoken.era).unwrap_or_else(|| DetectedEra::of(spoken));
+        let connection = connector.connect_in(self.era, &offer).await?;
+        let rules = connection.greeting().rules;
+        let detected = connector.detected_in(rules.era).unwrap_or_else(|| DetectedEra::of(rules));
         let capabilities = Arc::clone(&offer.capabilities);
-        let again = Some(ReconnectSettings { connector: dialer, era: self.era, offer });
-        let line = ReconnectingConnection::new(connection, again, self.log).await;
-        Ok(self.into_client(line, found, capabilities))
+        let reconnect = Some(ReconnectSettings { connector, era: self.era, offer });
+        let line = ReconnectingConnection::new(connection, reconnect, self.log).await;
+        Ok(self.into_client(line, detected, capabilities))
     }
 
     /// Connects over a transport in the [preferred](Self::prefer_era) era, as far as the dialect has it. The era is not
@@ -185,9 +189,9 @@ impl ClientBuilder {
             None => self.era.other(),
         };
         let connection = connector::open_over(transport, &profile, (era, pinned), &offer).await?;
-        let found = DetectedEra::of(connection.greeting().rules);
+        let detected = DetectedEra::of(connection.greeting().rules);
         let line = ReconnectingConnection::new(connection, None, self.log).await;
-        Ok(self.into_client(line, found, offer.capabilities))
+        Ok(self.into_client(line, detected, offer.capabilities))
     }
 
     fn profile(&self) -> Result<Arc<Profile>, Fault> {
@@ -200,13 +204,13 @@ impl ClientBuilder {
     }
 
     fn offer(&self) -> ClientOffer {
-        let answering = self.callbacks.clone();
+        let callbacks = self.callbacks.clone();
         let hearing = self.callbacks.event.clone();
         ClientOffer {
             capabilities: Arc::new(self.callbacks.capabilities()),
-            on_log: hearing.map(|tell| Arc::new(move |event| tell(event)) as OnLog),
-            on_input_request: Some(Arc::new(move |asked| {
-                tokio::spawn(answering.clone().respond(asked));
+            on_log: hearing.map(|on_event| Arc::new(move |event| on_event(event)) as OnLog),
+            on_input_request: Some(Arc::new(move |input_request| {
+                tokio::spawn(callbacks.clone().respond(input_request));
             })),
         }
     }
@@ -214,7 +218,7 @@ impl ClientBuilder {
     fn into_client(
         self,
         line: ReconnectingConnection,
-        found: DetectedEra,
+        detected: DetectedEra,
         capabilities: Arc<ClientCapabilities>,
     ) -> Client {
         let (callbacks, log) = (self.callbacks, self.log);
@@ -222,7 +226,7 @@ impl ClientBuilder {
         let (mirrors, tasked, excluded) = (Mutex::default(), Mutex::default(), Mutex::default());
         Client {
             connection: line,
-            detected_era: found,
+            detected_era: detected,
             dialect,
             capabilities,
             callbacks,
@@ -239,7 +243,9 @@ where
     F: Fn(InputRequest) -> R + Send + Sync + 'static,
     R: Future<Output = Option<Raw>> + Send + 'static,
 {
-    Arc::new(move |question| Box::pin(answer(question)) as BoxFuture<'static, Option<Raw>>)
+    Arc::new(move |input_request| {
+        Box::pin(answer(input_request)) as BoxFuture<'static, Option<Raw>>
+    })
 }
 
 /// A client of one server.
@@ -264,8 +270,8 @@ impl Client {
     ///
     /// # Errors
     /// As [`ClientBuilder::connect`].
-    pub async fn connect(way: Address) -> Result<Self, Fault> {
-        ClientBuilder::new("creole", env!("CARGO_PKG_VERSION")).connect(way).await
+    pub async fn connect(address: Address) -> Result<Self, Fault> {
+        ClientBuilder::new("creole", env!("CARGO_PKG_VERSION")).connect(address).await
     }
 
     /// The current connection, for operations that this type lacks. A new one replaces it when the server has lost the
@@ -393,12 +399,12 @@ impl Client {
                     }
                 }
                 Outcome::Detach(_) => return Err(internal_fault("the call was detached")),
-                Outcome::InputRequired { requests: asks, request_state: state } => {
-                    let answers = match asks.is_empty() {
+                Outcome::InputRequired { requests: input_requests, request_state: state } => {
+                    let responses = match input_requests.is_empty() {
                         true => None,
-                        false => Some(self.callbacks.handle_all(asks).await?),
+                        false => Some(self.callbacks.handle_all(input_requests).await?),
                     };
-                    reentry = Some(InputResponses { responses: answers, request_state: state });
+                    reentry = Some(InputResponses { responses, request_state: state });
                 }
             }
         }
@@ -436,18 +442,18 @@ impl Client {
         request: CallRequest,
         mirrors: Arc<[MirroredHeader]>,
     ) -> Outcome {
-        let mut calling = connection.start_call_with(request, mirrors);
+        let mut call = connection.start_call_with(request, mirrors);
         // The callbacks of inline input requests. They are aborted when the call ends.
-        let mut answering = JoinSet::new();
+        let mut tasks = JoinSet::new();
         loop {
-            match calling.next().await {
+            match call.next().await {
                 CallStep::Event(CallEvent::Event(event)) => {
-                    if let Some(tell) = &self.callbacks.event {
-                        tell(event);
+                    if let Some(on_event) = &self.callbacks.event {
+                        on_event(event);
                     }
                 }
-                CallStep::Event(CallEvent::InputRequested(asked)) => {
-                    answering.spawn(self.callbacks.clone().respond(asked));
+                CallStep::Event(CallEvent::InputRequested(input_request)) => {
+                    tasks.spawn(self.callbacks.clone().respond(input_request));
                 }
                 CallStep::Event(CallEvent::InputNotOffered(_) | CallEvent::InputWithdrawn(_)) => {}
                 CallStep::Done(outcome) => return outcome,

@@ -78,10 +78,10 @@ impl<'a> NegotiationTerms<'a> {
     }
 
     pub(super) fn setup(&self, era: Era) -> ConnectionSetup {
-        let (on_question, on_log) =
+        let (on_input_request, on_log) =
             (self.offer.on_input_request.clone(), self.offer.on_log.clone());
         let setup = ConnectionSetup::new(Arc::clone(self.profile), self.opening(era));
-        ConnectionSetup { on_input_request: on_question, on_log, ..setup }
+        ConnectionSetup { on_input_request, on_log, ..setup }
     }
 }
 
@@ -107,21 +107,21 @@ pub(super) async fn open(
         let connection = Connection::open(transport, terms.setup(first)).await?;
         return Ok(NegotiatedConnection { connection, missing_era: None });
     };
-    let mut talk = EraNegotiation::start(program, terms, first).await?;
+    let mut negotiation = EraNegotiation::start(program, terms, first).await?;
     let hears_silence = terms.rules_in(first).opening == Opening::Discover && !is_sure;
-    match talk
+    match negotiation
         .negotiate(second, hears_silence.then_some(SILENCE_TIMEOUT), Some(STUCK_TIMEOUT))
         .await
     {
-        NegotiationOutcome::Agreed(era) => talk.connect(era).await,
+        NegotiationOutcome::Agreed(era) => negotiation.connect(era).await,
         NegotiationOutcome::Refused(fault) => Err(fault),
         // Some servers exit on any request before the handshake.
-        NegotiationOutcome::Ended if talk.has_sent_discover() => {
+        NegotiationOutcome::Ended if negotiation.has_sent_discover() => {
             retry_with_new_process(program, terms, second, first).await
         }
-        NegotiationOutcome::Ended => talk.into_exit_fault(first).await,
+        NegotiationOutcome::Ended => negotiation.into_exit_fault(first).await,
         NegotiationOutcome::Stuck => {
-            race(talk, retry_with_new_process(program, terms, second, first)).await
+            race(negotiation, retry_with_new_process(program, terms, second, first)).await
         }
     }
 }
@@ -133,12 +133,12 @@ async fn retry_with_new_process(
     first: Era,
     second: Era,
 ) -> Result<NegotiatedConnection, Fault> {
-    let mut talk = EraNegotiation::start(program, terms, first).await?;
-    let agreed = match talk.negotiate(second, None, None).await {
-        NegotiationOutcome::Agreed(era) => talk.connect(era).await?,
+    let mut negotiation = EraNegotiation::start(program, terms, first).await?;
+    let agreed = match negotiation.negotiate(second, None, None).await {
+        NegotiationOutcome::Agreed(era) => negotiation.connect(era).await?,
         NegotiationOutcome::Refused(fault) => return Err(fault),
         NegotiationOutcome::Ended | NegotiationOutcome::Stuck => {
-            return talk.into_exit_fault(first).await;
+            return negotiation.into_exit_fault(first).await;
         }
     };
     // The first process refused this era.
@@ -151,17 +151,17 @@ async fn retry_with_new_process(
 
 /// Uses the process that responds first: the silent one, or another one that was started because of the silence.
 async fn race(
-    mut talk: EraNegotiation<'_>,
+    mut negotiation: EraNegotiation<'_>,
     other: impl Future<Output = Result<NegotiatedConnection, Fault>>,
 ) -> Result<NegotiatedConnection, Fault> {
     let mut other = std::pin::pin!(other);
     let late = tokio::select! {
-        came = talk.wait_for_outcome() => came,
+        outcome = negotiation.wait_for_outcome() => outcome,
         // The output of the silent process may explain the failure of the other one, such as a port that is in use.
-        opened = &mut other => return opened.map_err(|fault| talk.with_stderr(fault)),
+        opened = &mut other => return opened.map_err(|fault| negotiation.with_stderr(fault)),
     };
     match late {
-        NegotiationOutcome::Agreed(era) => talk.connect(era).await,
+        NegotiationOutcome::Agreed(era) => negotiation.connect(era).await,
         _ => other.await,
     }
 }

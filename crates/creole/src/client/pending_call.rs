@@ -70,16 +70,16 @@ impl PendingCall {
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<CallStep> {
         loop {
-            if let Some(carrier) = &mut self.exchange {
+            if let Some(exchange) = &mut self.exchange {
                 // The slot is polled right afterwards.
                 self.dispatcher.clear_waker(self.key);
-                if carrier.as_mut().poll(context).is_ready() {
+                if exchange.as_mut().poll(context).is_ready() {
                     self.exchange = None;
                 }
             }
             match ready!(self.dispatcher.poll_slot(self.key, context)) {
                 SlotPoll::Step(step) => return Poll::Ready(step),
-                SlotPoll::Exchange(carrier) => self.exchange = Some(carrier),
+                SlotPoll::Exchange(exchange) => self.exchange = Some(exchange),
             }
         }
     }
@@ -88,7 +88,7 @@ impl PendingCall {
     pub async fn outcome(&mut self, mut on_news: impl FnMut(CallEvent)) -> Outcome {
         loop {
             match self.next().await {
-                CallStep::Event(news) => on_news(news),
+                CallStep::Event(event) => on_news(event),
                 CallStep::Done(outcome) => return outcome,
                 CallStep::Ended(fault) => {
                     let over = || Fault::new(FaultKind::Internal, "the call has already ended");

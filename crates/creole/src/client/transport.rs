@@ -87,11 +87,11 @@ pub(super) const LARGE_MESSAGE: usize = 128 * 1024;
 pub(super) trait MessageReceiver: Send + Sync {
     fn on_message(&self, message: &[u8], origin: Option<CallKey>);
     fn on_large_message(&self, message: String, origin: Option<CallKey>);
-    fn on_dropped_start(&self, start: &[u8], why: DropReason, origin: Option<CallKey>);
+    fn on_dropped_start(&self, start: &[u8], reason: DropReason, origin: Option<CallKey>);
     fn on_dropped_end(&self, end: &[u8]);
     fn on_call_failed(&self, call: CallKey, fault: Fault);
     fn on_closed(&self, fault: Fault, session_lost: bool);
-    fn set_notifications_available(&self, hears: bool);
+    fn set_notifications_available(&self, is_listening: bool);
     fn is_call_open(&self, call: CallKey) -> bool;
 }
 
@@ -129,9 +129,9 @@ impl Inbox {
     }
 
     /// Reports the first bytes of a message that is dropped. It arrived on a channel that all calls share.
-    pub fn on_dropped_start(&self, start: &[u8], why: DropReason) {
+    pub fn on_dropped_start(&self, start: &[u8], reason: DropReason) {
         if let Some(receiver) = self.0.upgrade() {
-            receiver.on_dropped_start(start, why, None);
+            receiver.on_dropped_start(start, reason, None);
         }
     }
 
@@ -164,9 +164,9 @@ impl Inbox {
     }
 
     /// Sets whether notifications can arrive from now on. For a transport that never calls this, they always can.
-    pub fn set_notifications_available(&self, hears: bool) {
+    pub fn set_notifications_available(&self, is_listening: bool) {
         if let Some(receiver) = self.0.upgrade() {
-            receiver.set_notifications_available(hears);
+            receiver.set_notifications_available(is_listening);
         }
     }
 

@@ -47,7 +47,7 @@ impl OpenCalls {
     }
 
     pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut OpenCall> {
-        self.position(key).map(|place| &mut self.0[place])
+        self.position(key).map(|index| &mut self.0[index])
     }
 
     pub(super) fn remove(&mut self, key: CallKey) -> Option<OpenCall> {
@@ -55,7 +55,7 @@ impl OpenCalls {
         if self.0.last().is_some_and(|open| open.key == key) {
             return self.0.pop();
         }
-        self.position(key).map(|place| self.0.remove(place))
+        self.position(key).map(|index| self.0.remove(index))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -64,7 +64,7 @@ impl OpenCalls {
 
     /// The stream of a call's messages.
     pub(crate) fn stream_of(&self, key: CallKey) -> StreamKey {
-        self.position(key).map_or(COMMON_STREAM, |place| self.0[place].stream)
+        self.position(key).map_or(COMMON_STREAM, |index| self.0[index].stream)
     }
 
     /// Whether a call has its messages in this stream.

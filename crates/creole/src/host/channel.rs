@@ -20,22 +20,29 @@ impl<S: FrameSink> ClientChannel for MachineHost<S> {
         }))
     }
 
-    fn request_input(&self, call: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(
+        &self,
+        call: CallKey,
+        input_request: InputRequest,
+    ) -> BoxFuture<'_, InputResponse> {
         Box::pin(async move {
             let waiting = self.send_input_request(&mut self.lock(), |machine, now, out| {
-                machine.request_input(call, &question, now, out)
+                machine.request_input(call, &input_request, now, out)
             });
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })
     }
 
-    fn request_session_input(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
+    fn request_session_input(
+        &self,
+        input_request: InputRequest,
+    ) -> oneshot::Receiver<InputResponse> {
         let mut state = self.lock();
         if !state.sink.takes_session_message(&state.outbox) {
             return oneshot::channel().1;
         }
         self.send_input_request(&mut state, |machine, now, out| {
-            machine.request_session_input(&question, now, out)
+            machine.request_session_input(&input_request, now, out)
         })
     }
 

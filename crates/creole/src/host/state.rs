@@ -85,9 +85,9 @@ impl<S: FrameSink> HostState<S> {
     }
 
     fn deliver_input_response(&mut self, request: InputRequestKey, response: InputResponse) {
-        if let Some(place) = self.input_requests.iter().position(|(key, _)| *key == request) {
+        if let Some(index) = self.input_requests.iter().position(|(key, _)| *key == request) {
             // A handler that stopped waiting is not an error.
-            _ = self.input_requests.swap_remove(place).1.send(response);
+            _ = self.input_requests.swap_remove(index).1.send(response);
         }
     }
 

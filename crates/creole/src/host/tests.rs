@@ -63,7 +63,7 @@ fn called(tool: Tool) -> (Arc<HttpHost>, HostedCall) {
 async fn a_call_that_is_cancelled_during_its_first_poll_is_notified() {
     let (entered, inside) = mpsc::channel();
     let (go_on, wait) = mpsc::channel();
-    let (learnt, heard) = mpsc::channel();
+    let (learnt, receiver) = mpsc::channel();
     let wait = Mutex::new(wait);
     let (host, call) = called(Tool::new("t", "Computes", {
         move |_: Nothing, context: CallContext| {
@@ -80,7 +80,7 @@ async fn a_call_that_is_cancelled_during_its_first_poll_is_notified() {
     inside.recv_timeout(LONG).unwrap();
     cancel(&host);
     go_on.send(()).unwrap();
-    assert!(heard.recv_timeout(LONG).unwrap(), "the handler sees that the call was cancelled");
+    assert!(receiver.recv_timeout(LONG).unwrap(), "the handler sees that the call was cancelled");
     assert!(!begun.join().unwrap(), "a cancelled call does not continue");
 }
 

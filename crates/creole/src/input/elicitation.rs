@@ -78,10 +78,12 @@ impl Context {
     /// the client does not support forms, if the response does not fit `T`, or if `T` has no form. Use
     /// [`elicit_with`](Self::elicit_with) to continue after the user declined.
     pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: &str) -> Result<T, ToolError> {
-        let schema = form_schema::<T>().map_err(|why| fault(FaultKind::Internal, why))?;
+        let schema = form_schema::<T>().map_err(|reason| fault(FaultKind::Internal, reason))?;
         let key = format!("{}-{}", T::schema_name(), hex(&digest(message.as_bytes())[..8]));
         let result = self.elicit_with(&key, form(message, &schema))?;
-        let refused = |what| fault(FaultKind::InputRefused, format!("the user {what}: {message}"));
+        let refused = |description| {
+            fault(FaultKind::InputRefused, format!("the user {description}: {message}"))
+        };
         match result.action {
             ElicitAction::Accept => {
                 let content = result.content.unwrap_or_else(|| json!({}));
@@ -101,19 +103,19 @@ impl Context {
     pub fn elicit_with(
         &self,
         key: &str,
-        question: InputRequest,
+        input_request: InputRequest,
     ) -> Result<ElicitResult, ToolError> {
-        let schema = match &question {
+        let schema = match &input_request {
             InputRequest::Form { schema, .. } => Some(schema.clone()),
             _ => None,
         };
-        let answer: ElicitResult = self.typed_response(key, question)?;
-        if let (ElicitAction::Accept, Some(schema)) = (answer.action, schema) {
-            let content = answer.content.clone().unwrap_or_else(|| json!({}));
+        let result: ElicitResult = self.typed_response(key, input_request)?;
+        if let (ElicitAction::Accept, Some(schema)) = (result.action, schema) {
+            let content = result.content.clone().unwrap_or_else(|| json!({}));
             let checked = Schema::new(schema.as_str()).validate(&content);
             checked.map_err(|problems| self.unusable_response(key, &problems[0].to_string()))?;
         }
-        Ok(answer)
+        Ok(result)
     }
 }
 

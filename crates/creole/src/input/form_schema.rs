@@ -62,7 +62,7 @@ fn plain_schema(schema: &Value) -> Option<Map<String, Value>> {
                 &["title", "description", "default", "minLength", "maxLength", "format"],
             );
             plain.retain(|key, value| {
-                key != "format" || value.as_str().is_some_and(|it| TEXT_FORMATS.contains(&it))
+                key != "format" || value.as_str().is_some_and(|text| TEXT_FORMATS.contains(&text))
             });
             plain
         }

@@ -28,12 +28,12 @@ pub(super) struct RoundLimit {
 }
 
 impl RoundLimit {
-    pub(super) fn new(patience: Duration) -> Self {
+    pub(super) fn new(timeout: Duration) -> Self {
         Self {
             rounds_left: MAX_ROUNDS,
             pause: FIRST_PAUSE,
             url_poll: FIRST_URL_POLL,
-            input_timeout: patience,
+            input_timeout: timeout,
             last_input_at: Instant::now(),
         }
     }

@@ -38,15 +38,15 @@ impl UrlElicitations {
     /// When the system has no random bytes for an elicitation id.
     pub(super) fn take_accepted(
         &mut self,
-        asks: &mut Vec<KeyedInputRequest>,
+        input_requests: &mut Vec<KeyedInputRequest>,
     ) -> Result<ResponsesByKey, NoRandomBytes> {
         let (mut known, mut named) = (ResponsesByKey::new(), Ok(()));
         self.pending.clear();
-        asks.retain_mut(|KeyedInputRequest { key, question }| {
+        input_requests.retain_mut(|KeyedInputRequest { key, question }| {
             let InputRequest::Url { url, id, .. } = question else { return true };
-            if let Some(visit) = self.accepted.get_mut(url) {
-                visit.is_awaited = true;
-                known.insert(key.clone(), visit.response.clone());
+            if let Some(accepted) = self.accepted.get_mut(url) {
+                accepted.is_awaited = true;
+                known.insert(key.clone(), accepted.response.clone());
                 return false;
             }
             if id.is_empty() {
@@ -64,20 +64,21 @@ impl UrlElicitations {
     /// Notifies the client at the end of the call which elicitations are complete: those that the server waited for.
     /// Acceptance is not completion, so the others may still be pending.
     pub(super) async fn notify_completed(self, context: &Context) {
-        for visit in self.accepted.into_values().filter(|visit| visit.is_awaited) {
-            context.send_event(Event::ElicitationCompleted(visit.id)).await;
+        for accepted in self.accepted.into_values().filter(|accepted| accepted.is_awaited) {
+            context.send_event(Event::ElicitationCompleted(accepted.id)).await;
         }
     }
 
     /// Records which of the elicitations were accepted.
-    pub(super) fn record_accepted(&mut self, answers: &ResponsesByKey) {
-        for (key, answer) in answers {
-            let is_agreed = answer.as_object().and_then(|it| it.string("action").ok().flatten());
+    pub(super) fn record_accepted(&mut self, responses: &ResponsesByKey) {
+        for (key, response) in responses {
+            let is_agreed =
+                response.as_object().and_then(|value| value.string("action").ok().flatten());
             if is_agreed.is_some_and(|action| action == "accept")
                 && let Some((url, id)) = self.pending.remove(key)
             {
-                let visit = AcceptedUrl { id, response: answer.clone(), is_awaited: false };
-                self.accepted.insert(url, visit);
+                let accepted = AcceptedUrl { id, response: response.clone(), is_awaited: false };
+                self.accepted.insert(url, accepted);
             }
         }
     }
@@ -100,13 +101,13 @@ mod tests {
 
     #[test]
     fn without_random_bytes_no_client_is_sent_a_constant_id() {
-        let (mut asked, known) = failure::during(|| {
-            let mut asked = asks();
-            let known = UrlElicitations::default().take_accepted(&mut asked);
-            (asked, known)
+        let (mut requests, known) = failure::during(|| {
+            let mut requests = asks();
+            let known = UrlElicitations::default().take_accepted(&mut requests);
+            (requests, known)
         });
         assert_eq!(known, Err(NoRandomBytes));
-        let Some(KeyedInputRequest { question: InputRequest::Url { id, .. }, .. }) = asked.pop()
+        let Some(KeyedInputRequest { question: InputRequest::Url { id, .. }, .. }) = requests.pop()
         else {
             panic!("no URL elicitation")
         };
@@ -115,16 +116,17 @@ mod tests {
 
     #[test]
     fn a_page_is_asked_for_until_somebody_agrees() {
-        let mut visits = UrlElicitations::default();
+        let mut elicitations = UrlElicitations::default();
         for (action, is_asked_again) in [("decline", true), ("accept", false)] {
-            let mut asked = asks();
-            assert!(visits.take_accepted(&mut asked).unwrap().is_empty());
-            let answer = Raw::from_value(&json!({"action": action}));
-            visits.record_accepted(&ResponsesByKey::from([("k".to_owned(), answer.clone())]));
+            let mut requests = asks();
+            assert!(elicitations.take_accepted(&mut requests).unwrap().is_empty());
+            let response = Raw::from_value(&json!({"action": action}));
+            elicitations
+                .record_accepted(&ResponsesByKey::from([("k".to_owned(), response.clone())]));
             let mut again = asks();
-            let known = visits.take_accepted(&mut again).unwrap();
+            let known = elicitations.take_accepted(&mut again).unwrap();
             assert_eq!(again.is_empty(), !is_asked_again, "{action}");
-            assert_eq!(known.get("k"), (!is_asked_again).then_some(&answer));
+            assert_eq!(known.get("k"), (!is_asked_again).then_some(&response));
         }
     }
 }

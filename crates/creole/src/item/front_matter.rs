@@ -68,8 +68,8 @@ pub struct FrontMatterError {
 }
 
 impl FrontMatterError {
-    fn new(line: usize, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { line, message: what.into(), help: help.into() }
+    fn new(line: usize, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { line, message: message.into(), help: help.into() }
     }
 }
 
@@ -138,10 +138,11 @@ fn scan_error(error: &ScanError, lines: usize) -> FrontMatterError {
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => too_deep(line),
         ErrorKind::MappingValueNotAllowed => {
-            let what = "an unquoted value cannot contain a colon before a space or at its end";
+            let description =
+                "an unquoted value cannot contain a colon before a space or at its end";
             FrontMatterError::new(
                 line,
-                what,
+                description,
                 "put the value in quotes, or write it as a block after `>-`",
             )
         }

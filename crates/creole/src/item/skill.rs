@@ -164,31 +164,31 @@ fn collect_files(
     skill: &str,
     files: impl Iterator<Item = (String, Arc<[u8]>)>,
 ) -> Result<BTreeMap<String, Arc<[u8]>>, SkillError> {
-    paths::check_path(skill)
-        .map_err(|what| SkillError::whole_skill(format!("the path of the skill {what}")))?;
+    paths::check_path(skill).map_err(|description| {
+        SkillError::whole_skill(format!("the path of the skill {description}"))
+    })?;
     let (mut all, mut total) = (BTreeMap::new(), 0_usize);
     for (path, bytes) in files {
-        paths::check_path(&path)
-            .map_err(|what| SkillError::new(&path, format!("the path of the file {what}")))?;
+        paths::check_path(&path).map_err(|description| {
+            SkillError::new(&path, format!("the path of the file {description}"))
+        })?;
         total = total.saturating_add(bytes.len());
         if all.insert(path.clone(), bytes).is_some() {
             return Err(SkillError::new(&path, "two files have this name"));
         }
         if all.len() > MAX_FILES {
-            let what = format!("the skill has more than {MAX_FILES} files");
-            return Err(
-                SkillError::whole_skill(what).help("clients need not accept more; split the skill")
-            );
+            let message = format!("the skill has more than {MAX_FILES} files");
+            return Err(SkillError::whole_skill(message)
+                .help("clients need not accept more; split the skill"));
         }
         if total > MAX_BYTES {
-            let what = format!("the files of the skill have more than {MAX_BYTES} bytes");
-            return Err(
-                SkillError::whole_skill(what).help("clients need not accept more; split the skill")
-            );
+            let message = format!("the files of the skill have more than {MAX_BYTES} bytes");
+            return Err(SkillError::whole_skill(message)
+                .help("clients need not accept more; split the skill"));
         }
     }
     for path in all.keys() {
-        let mut folders = path.match_indices('/').map(|(at, _)| &path[..at]);
+        let mut folders = path.match_indices('/').map(|(offset, _)| &path[..offset]);
         if let Some(both) = folders.find(|folder| all.contains_key(*folder)) {
             return Err(SkillError::new(both, "the name is used for a file and a folder"));
         }
@@ -206,26 +206,27 @@ fn front_matter_of(files: &BTreeMap<String, Arc<[u8]>>) -> Result<Members, Skill
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         SkillError::new(MANIFEST, "the file is not UTF-8 text").line(line).help("save it as UTF-8")
     })?;
-    front_matter::read(text)
-        .map_err(|wrong| SkillError::new(MANIFEST, wrong.message).line(wrong.line).help(wrong.help))
+    front_matter::read(text).map_err(|failure| {
+        SkillError::new(MANIFEST, failure.message).line(failure.line).help(failure.help)
+    })
 }
 
 /// A front matter member that must be a text.
 fn text_of<'a>(members: &'a Members, key: &str) -> Result<&'a str, SkillError> {
-    let wrong = |what| {
-        SkillError::new(MANIFEST, what).help(format!("write `{key}: …` between the two `---`"))
+    let error = |message| {
+        SkillError::new(MANIFEST, message).help(format!("write `{key}: …` between the two `---`"))
     };
     match members.iter().find(|(name, _)| name == key) {
         Some((_, Node::Text(text))) if !text.trim().is_empty() => Ok(text),
-        Some((_, Node::Text(_) | Node::Null)) => Err(wrong(format!("`{key}` is empty"))),
-        Some(_) => Err(wrong(format!("`{key}` is not a string")).help("put the value in quotes")),
-        None => Err(wrong(format!("`{key}` is missing"))),
+        Some((_, Node::Text(_) | Node::Null)) => Err(error(format!("`{key}` is empty"))),
+        Some(_) => Err(error(format!("`{key}` is not a string")).help("put the value in quotes")),
+        None => Err(error(format!("`{key}` is missing"))),
     }
 }
 
 fn name_of(members: &Members, path: &str) -> Result<String, SkillError> {
     let name = text_of(members, "name")?;
-    let is_allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let is_allowed = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
     if name.len() > MAX_NAME
         || name.split('-').any(|part| part.is_empty() || !part.chars().all(is_allowed))
     {
@@ -235,8 +236,8 @@ fn name_of(members: &Members, path: &str) -> Result<String, SkillError> {
     }
     let folder = path.rsplit('/').next().unwrap_or(path);
     if name != folder {
-        let what = format!("`name` is `{name}`, but the folder is `{folder}`");
-        return Err(SkillError::new(MANIFEST, what).help("use the same name for both"));
+        let message = format!("`name` is `{name}`, but the folder is `{folder}`");
+        return Err(SkillError::new(MANIFEST, message).help("use the same name for both"));
     }
     Ok(name.to_owned())
 }
@@ -244,8 +245,8 @@ fn name_of(members: &Members, path: &str) -> Result<String, SkillError> {
 fn description_of(members: &Members) -> Result<String, SkillError> {
     let description = text_of(members, "description")?;
     if description.chars().count() > MAX_DESCRIPTION {
-        let what = format!("`description` is longer than {MAX_DESCRIPTION} characters");
-        return Err(SkillError::new(MANIFEST, what)
+        let message = format!("`description` is longer than {MAX_DESCRIPTION} characters");
+        return Err(SkillError::new(MANIFEST, message)
             .help("describe when to use the skill; move the rest into the text"));
     }
     Ok(description.to_owned())

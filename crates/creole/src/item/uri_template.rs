@@ -88,7 +88,8 @@ fn percent_decode(value: &str) -> Option<String> {
         }
         let (digits, tail) = tail.split_at_checked(2)?;
         // The standard library would also parse `+f`.
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        let digit =
+            |byte: u8| char::from(byte).to_digit(16).and_then(|item| u8::try_from(item).ok());
         bytes.push(digit(digits[0])? << 4 | digit(digits[1])?);
         rest = tail;
     }

@@ -94,24 +94,24 @@ impl Child {
         let log_name = program.log_stderr.then(|| program.name.clone());
         let draining = tokio::spawn(stderr::drain(stderr, log_name, tail.clone()));
         let (stop, stopped) = oneshot::channel();
-        let (told, exit) = watch::channel(None);
+        let (sender, exit) = watch::channel(None);
         let (left, gone) = watch::channel(false);
         let group = child.id().and_then(ProcessGroup::led_by);
-        let guardian = program.reaper.clone();
-        if let (Some(guardian), Some(group)) = (&guardian, group) {
-            guardian.watch(group);
+        let reaper = program.reaper.clone();
+        if let (Some(reaper), Some(group)) = (&reaper, group) {
+            reaper.watch(group);
         }
-        let keeper = ChildSupervisor {
+        let supervisor = ChildSupervisor {
             group,
-            reaper: guardian,
+            reaper,
             child,
             draining: draining.abort_handle(),
             grace_periods: program.grace_periods,
-            exit: told,
+            exit: sender,
             is_over: false,
         };
         tokio::spawn(async move {
-            keeper.run(stopped, draining).await;
+            supervisor.run(stopped, draining).await;
             left.send_replace(true);
         });
         let child = Self { tail, logs: program.log_stderr, exit, stop: Some(stop), gone };
@@ -159,7 +159,7 @@ fn start_fault(program: &Program, error: &io::Error) -> Fault {
     // Only the file name: callers see this text, and the path is for the operator.
     let file_name = Path::new(&program.command).file_name().unwrap_or(&program.command);
     let (path, command) = (program.command.to_string_lossy(), file_name.to_string_lossy());
-    let what = match error.kind() {
+    let message = match error.kind() {
         io::ErrorKind::NotFound if path.contains('/') => "does not exist".to_owned(),
         io::ErrorKind::NotFound => "was not found in PATH".to_owned(),
         io::ErrorKind::PermissionDenied => "is not executable".to_owned(),
@@ -167,8 +167,8 @@ fn start_fault(program: &Program, error: &io::Error) -> Fault {
     };
     let is_named_after_program = file_name == OsStr::new(name);
     let detail = match is_named_after_program {
-        true => format!("the program `{command}` {what}"),
-        false => format!("upstream `{name}`: the program `{command}` {what}"),
+        true => format!("the program `{command}` {message}"),
+        false => format!("upstream `{name}`: the program `{command}` {message}"),
     };
     unavailable_fault(name, detail, "not_started")
 }
@@ -201,10 +201,10 @@ impl ChildSupervisor {
             status = self.child.wait() => Some(status),
             _ = stopped => None,
         };
-        let patience = self.grace_periods;
+        let grace = self.grace_periods;
         let status = match ended_by_itself {
             Some(status) => Some(status),
-            None => timeout(patience.after_close, self.child.wait()).await.ok(),
+            None => timeout(grace.after_close, self.child.wait()).await.ok(),
         };
         if let Some(status) = status {
             self.report_exit(status);
@@ -248,10 +248,10 @@ impl ChildSupervisor {
 /// Waits for the leader, reports its exit, and then never resolves.
 async fn reap(
     child: &mut process::Child,
-    told: &watch::Sender<Option<Exit>>,
+    sender: &watch::Sender<Option<Exit>>,
 ) -> std::convert::Infallible {
     let exit = child.wait().await.map_or(Exit::Unknown, Exit::from);
-    told.send_if_modified(|told| told.is_none() && told.replace(exit).is_none());
+    sender.send_if_modified(|told| told.is_none() && told.replace(exit).is_none());
     std::future::pending().await
 }
 
@@ -271,8 +271,8 @@ impl Drop for ChildSupervisor {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        if let (Some(guardian), Some(group)) = (&self.reaper, self.group) {
-            guardian.forget(group);
+        if let (Some(reaper), Some(group)) = (&self.reaper, self.group) {
+            reaper.forget(group);
         }
     }
 }

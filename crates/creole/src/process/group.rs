@@ -58,10 +58,10 @@ impl ProcessGroup {
     /// `is_led` is false.
     pub(super) async fn wait_until_empty(
         self,
-        patience: Duration,
+        timeout: Duration,
         is_led: impl Fn() -> bool,
     ) -> bool {
-        let end = Instant::now() + patience;
+        let end = Instant::now() + timeout;
         while !self.is_empty() {
             if !is_led() {
                 self.reap_orphans();

@@ -52,11 +52,11 @@ impl Reaper {
         // Its own group: a terminal's signals to us are not for it.
         let child = command.env_remove(REAPER_MARK).process_group(0).spawn()?;
         let mark: Option<Arc<str>> = crate::task::random_id().ok().map(Into::into);
-        let guardian = Self { process: Arc::new(Mutex::new(ReaperProcess(child))), mark };
-        if let Some(mark) = &guardian.mark {
-            guardian.send_line(&format!("={mark}\n"));
+        let reaper = Self { process: Arc::new(Mutex::new(ReaperProcess(child))), mark };
+        if let Some(mark) = &reaper.mark {
+            reaper.send_line(&format!("={mark}\n"));
         }
-        Ok(guardian)
+        Ok(reaper)
     }
 
     /// The environment entry by which a child can be recognised.
@@ -93,11 +93,11 @@ impl Drop for ReaperProcess {
 
 /// Records the groups in the input until it ends, and then ends the remaining ones: by a signal, and after `patience`
 /// by a kill. This is the `main` of a reaper.
-pub fn run_reaper(input: impl BufRead, patience: Duration) {
+pub fn run_reaper(input: impl BufRead, timeout: Duration) {
     let (mut groups, mut mark) = (HashSet::new(), None);
     for line in input.lines().map_while(Result::ok) {
-        if let Some(told) = line.strip_prefix('=') {
-            mark = Some(told.to_owned());
+        if let Some(message) = line.strip_prefix('=') {
+            mark = Some(message.to_owned());
             continue;
         }
         let number = line.get(1..).and_then(|number| number.parse().ok());
@@ -109,7 +109,7 @@ pub fn run_reaper(input: impl BufRead, patience: Duration) {
     }
     groups.extend(mark.iter().flat_map(|mark| find_marked_groups(mark)));
     groups.iter().for_each(|group| group.terminate());
-    let end = Instant::now() + patience;
+    let end = Instant::now() + timeout;
     while groups.iter().any(|group| !group.is_empty()) && Instant::now() < end {
         thread::sleep(POLL_INTERVAL);
     }

@@ -55,20 +55,23 @@ impl StderrTail {
         kept.extend(bytes);
         drop(kept);
         if lines > 0 {
-            self.0.progress.send_modify(|heard| heard.lines += lines);
+            self.0.progress.send_modify(|progress| progress.lines += lines);
         }
     }
 
     /// Resolves when the output is over, or after this time: other processes may hold the stream open.
     pub async fn wait_complete(&self, patience: Duration) {
-        let mut heard = self.0.progress.subscribe();
-        let _ = timeout(patience, heard.wait_for(|heard| heard.is_complete)).await;
+        let mut receiver = self.0.progress.subscribe();
+        let _ = timeout(patience, receiver.wait_for(|progress| progress.is_complete)).await;
     }
 
     /// Resolves with the number of lines when there are more than these; `None` at the end.
     pub async fn wait_lines_after(&self, seen: u64) -> Option<u64> {
-        let mut heard = self.0.progress.subscribe();
-        let more = heard.wait_for(|heard| heard.lines > seen || heard.is_complete).await.ok()?;
+        let mut receiver = self.0.progress.subscribe();
+        let more = receiver
+            .wait_for(|progress| progress.lines > seen || progress.is_complete)
+            .await
+            .ok()?;
         Some(more.lines).filter(|lines| *lines > seen)
     }
 
@@ -115,7 +118,7 @@ pub(super) async fn drain(mut input: Input, name: Option<String>, tail: StderrTa
     if let Some(mut lines) = lines {
         lines.finish();
     }
-    tail.0.progress.send_modify(|heard| heard.is_complete = true);
+    tail.0.progress.send_modify(|progress| progress.is_complete = true);
 }
 
 /// Logs lines until the allowance of a period is used up, and then the amount that was dropped.
@@ -138,9 +141,9 @@ impl StderrLog {
             (self.period, self.logged) = (Instant::now(), 0);
         }
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
-            let room = MAX_LINE_BYTES.saturating_sub(self.line.len());
-            self.line.extend_from_slice(&part[..part.len().min(room)]);
-            self.omitted += part.len().saturating_sub(room);
+            let available = MAX_LINE_BYTES.saturating_sub(self.line.len());
+            self.line.extend_from_slice(&part[..part.len().min(available)]);
+            self.omitted += part.len().saturating_sub(available);
             if part.ends_with(b"\n") {
                 self.end_of_line();
             }

@@ -119,17 +119,17 @@ impl<T> Catalogue<T> {
     /// Adds an item of the server's own, or replaces the one of its name in its place.
     pub(super) fn insert(&mut self, definition: Definition, item: T) {
         self.offered = true;
-        let place = self.index_by_name.get(definition.name()).copied();
-        let place = place.or_else(|| self.find_remote_confusable(definition.name()));
+        let index = self.index_by_name.get(definition.name()).copied();
+        let index = index.or_else(|| self.find_remote_confusable(definition.name()));
         let entry = Self::entry(0, definition, item);
-        match place {
-            Some(place) if self.entries[place].rank == 0 => {
-                self.entries[place] = entry;
-                self.apply_layers(place);
+        match index {
+            Some(index) if self.entries[index].rank == 0 => {
+                self.entries[index] = entry;
+                self.apply_layers(index);
             }
-            Some(place) => {
+            Some(index) => {
                 // The server's own items precede those of upstreams.
-                self.entries.remove(place);
+                self.entries.remove(index);
                 self.rebuild_index();
                 self.push(entry);
             }
@@ -182,16 +182,16 @@ impl<T> Catalogue<T> {
         self.rebuild_index();
         let is_gone = before.iter().any(|name| !self.index_by_name.contains_key(name));
         if !(is_gone && self.reapply_layers_if_renamed()) {
-            (start..end).for_each(|place| self.apply_layers(place));
+            (start..end).for_each(|index| self.apply_layers(index));
         }
         refused
     }
 
     /// The item that has this name.
     fn find_same_name(&self, rank: u32, name: &str) -> Option<ExcludedEntry> {
-        let place = self.index_by_name.get(name)?;
+        let index = self.index_by_name.get(name)?;
         // An item without a position yet has the rank that is being replaced.
-        let rank = self.entries.get(*place).map_or(rank, |entry| entry.rank);
+        let rank = self.entries.get(*index).map_or(rank, |entry| entry.rank);
         Some(ExcludedEntry { name: name.to_owned(), holder: name.to_owned(), rank })
     }
 
@@ -256,24 +256,24 @@ impl<T> Catalogue<T> {
     }
 
     /// Applies the layers to an item; it stays hidden if another item already has its visible name.
-    fn apply_layers(&mut self, place: usize) {
+    fn apply_layers(&mut self, index: usize) {
         self.clear_first_pages();
-        let entry = &mut self.entries[place];
+        let entry = &mut self.entries[index];
         entry.visible = None;
-        self.aliases.retain(|_, other| *other != place);
+        self.aliases.retain(|_, other| *other != index);
         let definition = Arc::clone(&entry.definition);
         let Some(shown) = chain::rewrite_definition(&self.layers, self.kind, definition) else {
             return;
         };
-        let (own, name) = (self.entries[place].definition.name(), shown.name());
+        let (own, name) = (self.entries[index].definition.name(), shown.name());
         if self.index_of_visible(name).is_some() {
             tracing::warn!(item = own, name, "item excluded: another item has this name");
             return;
         }
         if own != name {
-            self.aliases.insert(name.to_owned(), place);
+            self.aliases.insert(name.to_owned(), index);
         }
-        self.entries[place].visible =
+        self.entries[index].visible =
             Some(VisibleItem { definition: shown, mirrored_headers: OnceLock::new() });
     }
 
@@ -295,12 +295,12 @@ impl<T> Catalogue<T> {
     pub(super) fn reapply_layers(&mut self) {
         self.aliases.clear();
         self.entries.iter_mut().for_each(|entry| entry.visible = None);
-        (0..self.entries.len()).for_each(|place| self.apply_layers(place));
+        (0..self.entries.len()).for_each(|index| self.apply_layers(index));
     }
 
     fn index_of_visible(&self, name: &str) -> Option<usize> {
-        let is_seen = |place: &usize| {
-            self.entries[*place].visible.as_ref().is_some_and(|shown| shown.has_name(name))
+        let is_seen = |index: &usize| {
+            self.entries[*index].visible.as_ref().is_some_and(|shown| shown.has_name(name))
         };
         let own = self.index_by_name.get(name).copied().filter(is_seen);
         own.or_else(|| self.aliases.get(name).copied())
@@ -319,27 +319,27 @@ impl<T> Catalogue<T> {
 
     /// Adds an entry after those of its rank.
     fn push(&mut self, entry: CatalogueEntry<T>) {
-        let place = self.entries.partition_point(|other| other.rank <= entry.rank);
-        self.index_by_name.insert(entry.definition.name().to_owned(), place);
+        let index = self.entries.partition_point(|other| other.rank <= entry.rank);
+        self.index_by_name.insert(entry.definition.name().to_owned(), index);
         self.record_skeleton(entry.definition.name().to_owned(), entry.rank);
-        let is_last = place == self.entries.len();
-        self.entries.insert(place, entry);
+        let is_last = index == self.entries.len();
+        self.entries.insert(index, entry);
         if !is_last {
             self.rebuild_index();
         }
-        self.apply_layers(place);
+        self.apply_layers(index);
     }
 
     /// Rebuilds the index of positions.
     fn rebuild_index(&mut self) {
         let names = self.entries.iter().map(|entry| entry.definition.name().to_owned());
-        self.index_by_name = names.enumerate().map(|(place, name)| (name, place)).collect();
+        self.index_by_name = names.enumerate().map(|(index, name)| (name, index)).collect();
         self.rebuild_skeletons();
         self.aliases.clear();
-        for (place, entry) in self.entries.iter().enumerate() {
+        for (index, entry) in self.entries.iter().enumerate() {
             let Some(shown) = &entry.visible else { continue };
             if !shown.has_name(entry.definition.name()) {
-                self.aliases.insert(shown.definition.name().to_owned(), place);
+                self.aliases.insert(shown.definition.name().to_owned(), index);
             }
         }
     }
@@ -353,20 +353,20 @@ impl<T> Catalogue<T> {
     }
 
     pub(super) fn remove(&mut self, name: &str) -> bool {
-        let Some(place) = self.index_by_name.remove(name) else { return false };
+        let Some(index) = self.index_by_name.remove(name) else { return false };
         self.clear_first_pages();
-        self.entries.remove(place);
-        self.aliases.retain(|_, alias| *alias != place);
+        self.entries.remove(index);
+        self.aliases.retain(|_, alias| *alias != index);
         let known = self.index_by_name.values_mut().chain(self.aliases.values_mut());
-        known.filter(|later| **later > place).for_each(|later| *later -= 1);
+        known.filter(|later| **later > index).for_each(|later| *later -= 1);
         self.rebuild_skeletons();
         self.reapply_layers_if_renamed();
         true
     }
 
     pub(super) fn get(&self, name: &str) -> Option<Arc<T>> {
-        let place = *self.index_by_name.get(name)?;
-        Some(Arc::clone(&self.entries[place].item))
+        let index = *self.index_by_name.get(name)?;
+        Some(Arc::clone(&self.entries[index].item))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
@@ -389,14 +389,14 @@ impl<T> Catalogue<T> {
 
     /// Whether another source has an item with this name, or a confusable one.
     pub(super) fn is_name_taken(&self, rank: u32, name: &str) -> bool {
-        let holder = self.index_by_name.get(name).map(|place| self.entries[*place].rank);
+        let holder = self.index_by_name.get(name).map(|index| self.entries[*index].rank);
         let holder = holder.or_else(|| self.find_confusable(name).map(|alike| alike.rank));
         holder.is_some_and(|holder| holder != rank)
     }
 
     /// Whether an item of another source has this visible name.
     pub(super) fn is_visible_in_other(&self, rank: u32, name: &str) -> bool {
-        self.index_of_visible(name).is_some_and(|place| self.entries[place].rank != rank)
+        self.index_of_visible(name).is_some_and(|index| self.entries[index].rank != rank)
     }
 
     /// At most `size` items that the viewer sees after the position, and where the page ends if there are more.
@@ -444,7 +444,7 @@ impl<T> Catalogue<T> {
 
     /// The index after the last item of the previous page; if that item was removed, its former position.
     fn resume_index(&self, position: &Position) -> usize {
-        let place = self.index_by_name.get(&position.after).map(|place| place + 1);
-        place.unwrap_or_else(|| position.index.saturating_sub(1)).min(self.entries.len())
+        let index = self.index_by_name.get(&position.after).map(|index| index + 1);
+        index.unwrap_or_else(|| position.index.saturating_sub(1)).min(self.entries.len())
     }
 }

@@ -34,8 +34,8 @@ impl Endpoint for Registry {
             return endpoint.call_owned(call);
         }
         Box::pin(async move {
-            let answered = self.dispatch(call.operation, call.context).await;
-            answered.unwrap_or_else(Outcome::Fail)
+            let result = self.dispatch(call.operation, call.context).await;
+            result.unwrap_or_else(Outcome::Fail)
         })
     }
 }
@@ -76,8 +76,8 @@ impl Registry {
                 self.check_offered(ListKind::Resources, method)?;
                 Payload::Empty
             }
-            Operation::Listen(wanted) => {
-                Payload::Listening(Box::pin(self.accept_filter(wanted, &context)).await?)
+            Operation::Listen(filter) => {
+                Payload::Listening(Box::pin(self.accept_filter(filter, &context)).await?)
             }
             Operation::GetTask { .. }
             | Operation::TaskResult { .. }
@@ -195,15 +195,15 @@ impl Registry {
         arguments: Option<&Raw>,
         context: Context,
     ) -> Result<Outcome, Fault> {
-        let found = self.read().tools.get(name);
-        let Some(tool) = found.as_deref().and_then(LocalOrRemote::local) else {
+        let item = self.read().tools.get(name);
+        let Some(tool) = item.as_deref().and_then(LocalOrRemote::local) else {
             let call = |there| Operation::CallTool { name: there, arguments: arguments.cloned() };
             let refused = self.unknown_tool_fault(name);
             if refused.kind != FaultKind::UnknownTool {
                 return Err(refused);
             }
-            let called = Box::pin(self.call_unlisted(ListKind::Tools, call, name, context)).await;
-            return called.ok_or(refused);
+            let outcome = Box::pin(self.call_unlisted(ListKind::Tools, call, name, context)).await;
+            return outcome.ok_or(refused);
         };
         let arguments = checked_arguments(name, &tool.schema, arguments)?;
         let debug = context.is_debug();
@@ -257,8 +257,8 @@ impl Registry {
         operation: &Operation,
         context: &Context,
     ) -> Result<Outcome, Fault> {
-        let found = self.read_unlisted(operation, context).await;
-        found.ok_or_else(|| unknown_resource_fault(operation.target()))
+        let outcome = self.read_unlisted(operation, context).await;
+        outcome.ok_or_else(|| unknown_resource_fault(operation.target()))
     }
 
     /// The reader of a resource, with the values of its template's variables.
@@ -287,21 +287,23 @@ impl Registry {
         arguments: Option<&Raw>,
         context: Context,
     ) -> Result<Outcome, Fault> {
-        let found = self.read().prompts.get(name);
-        let Some(prompt) = found.as_deref().and_then(LocalOrRemote::local) else {
+        let item = self.read().prompts.get(name);
+        let Some(prompt) = item.as_deref().and_then(LocalOrRemote::local) else {
             self.check_offered(ListKind::Prompts, "prompts/get")?;
             let get = |there| Operation::GetPrompt { name: there, arguments: arguments.cloned() };
             let got = Box::pin(self.call_unlisted(ListKind::Prompts, get, name, context)).await;
             return got.ok_or_else(|| Fault::new(FaultKind::UnknownPrompt, "").with_subject(name));
         };
-        let given: BTreeMap<String, String> =
+        let variables: BTreeMap<String, String> =
             arguments.and_then(|raw| raw.decode().ok()).unwrap_or_default();
         let needed = prompt.definition.arguments.iter().filter(|argument| argument.required);
-        if let Some(missing) = needed.into_iter().find(|needed| !given.contains_key(&needed.name)) {
+        if let Some(missing) =
+            needed.into_iter().find(|needed| !variables.contains_key(&needed.name))
+        {
             let detail = format!("the argument `{}` of the prompt is missing", missing.name);
             return Err(Fault::new(FaultKind::InvalidParams, detail));
         }
-        match (prompt.render)(given, context).await {
+        match (prompt.render)(variables, context).await {
             Ok(result) => Ok(Outcome::Complete(Payload::Prompt(result))),
             Err(error) => handler_error_outcome(error, name, false),
         }
@@ -316,9 +318,8 @@ impl Registry {
         }
         let completers = match &request.reference {
             Reference::Prompt(name) => {
-                let found = self.read().prompts.get(name);
-                found
-                    .as_deref()
+                let item = self.read().prompts.get(name);
+                item.as_deref()
                     .and_then(LocalOrRemote::local)
                     .map(|prompt| prompt.completers.clone())
             }
@@ -343,19 +344,19 @@ impl Registry {
     /// The part of a filter that is supported.
     async fn accept_filter(
         &self,
-        wanted: SubscriptionFilter,
+        filter: SubscriptionFilter,
         context: &Context,
     ) -> Result<SubscriptionFilter, Fault> {
         let has = self.capabilities();
         let tasks = match self.has_tasks(context.caller().rules) {
-            true => self.tasks().follow_tasks(wanted.tasks, context).await?,
+            true => self.tasks().follow_tasks(filter.tasks, context).await?,
             false => Vec::new(),
         };
         Ok(SubscriptionFilter {
-            tools: wanted.tools && has.tools,
-            prompts: wanted.prompts && has.prompts,
-            resources: wanted.resources && has.resources,
-            uris: self.filter_subscribable(wanted.uris, context).await,
+            tools: filter.tools && has.tools,
+            prompts: filter.prompts && has.prompts,
+            resources: filter.resources && has.resources,
+            uris: self.filter_subscribable(filter.uris, context).await,
             tasks,
         })
     }
@@ -372,8 +373,8 @@ impl Registry {
                 }
                 None if self.find_reader(subscribe.target()).is_some() => true,
                 None => {
-                    let found = self.read_unlisted(&subscribe, context).await;
-                    matches!(found, Some(Outcome::Complete(_)))
+                    let outcome = self.read_unlisted(&subscribe, context).await;
+                    matches!(outcome, Some(Outcome::Complete(_)))
                 }
             };
             if let (true, Operation::Subscribe { uri }) = (is_watched, subscribe) {
@@ -410,8 +411,8 @@ fn violations_message(violations: &[Violation]) -> String {
 /// The outcome of a handler that returned an error.
 fn handler_error_outcome(error: ToolError, subject: &str, debug: bool) -> Result<Outcome, Fault> {
     match error {
-        ToolError::InputRequired(asks) => {
-            Ok(Outcome::InputRequired { requests: asks, request_state: None })
+        ToolError::InputRequired(input_requests) => {
+            Ok(Outcome::InputRequired { requests: input_requests, request_state: None })
         }
         ToolError::Detach => Ok(Outcome::Detach(None)),
         ToolError::Fault(mut fault) => {

@@ -200,8 +200,8 @@ impl RegistryState {
         let behind: Vec<_> = remotes
             .into_iter()
             .map(|remote| {
-                let behind = RemoteTarget::from_item(&remote, are_checked);
-                (remote.definition, behind)
+                let target = RemoteTarget::from_item(&remote, are_checked);
+                (remote.definition, target)
             })
             .collect();
         match kind {
@@ -220,21 +220,21 @@ impl RegistryState {
             None if rank != 0 => Some("another server".to_owned()),
             named => named.cloned(),
         };
-        let told = |it: ExcludedEntry| NameCollision {
-            server: server(it.rank),
-            name: it.name,
-            holder: it.holder,
+        let told = |excluded_entry: ExcludedEntry| NameCollision {
+            server: server(excluded_entry.rank),
+            name: excluded_entry.name,
+            holder: excluded_entry.holder,
         };
         refused.into_iter().map(told).collect()
     }
 }
 
 fn excluded_names(refused: Vec<ExcludedEntry>) -> Vec<String> {
-    refused.into_iter().map(|it| it.name).collect()
+    refused.into_iter().map(|excluded_entry| excluded_entry.name).collect()
 }
 
 fn into_remote<T>(items: Vec<DefinedItem<RemoteTarget>>) -> Vec<DefinedItem<LocalOrRemote<T>>> {
-    let held = |(definition, behind)| (definition, LocalOrRemote::Remote(Box::new(behind)));
+    let held = |(definition, target)| (definition, LocalOrRemote::Remote(Box::new(target)));
     items.into_iter().map(held).collect()
 }
 
@@ -280,9 +280,10 @@ impl ItemSource {
         let tools = tools.into_iter().map(|tool| PreparedTool::new(tool, dialect)).collect();
         let mut state = registry.write();
         state.tools.mark_offered();
-        excluded_names(
-            state.tools.replace(self.rank, into_local(tools, |it| (&it.tool.definition).into())),
-        )
+        excluded_names(state.tools.replace(
+            self.rank,
+            into_local(tools, |prepared_tool| (&prepared_tool.tool.definition).into()),
+        ))
     }
 
     /// Replaces the resources that are read here, without an announcement. Returns the URIs that are excluded because
@@ -293,7 +294,10 @@ impl ItemSource {
         state.can_subscribe = true;
         state.resources.mark_offered();
         excluded_names(
-            state.resources.replace(self.rank, into_local(resources, |it| (&it.definition).into())),
+            state.resources.replace(
+                self.rank,
+                into_local(resources, |resource| (&resource.definition).into()),
+            ),
         )
     }
 
@@ -305,7 +309,10 @@ impl ItemSource {
         state.can_subscribe = true;
         state.templates.mark_offered();
         excluded_names(
-            state.templates.replace(self.rank, into_local(templates, |it| (&it.definition).into())),
+            state.templates.replace(
+                self.rank,
+                into_local(templates, |template| (&template.definition).into()),
+            ),
         )
     }
 
@@ -316,7 +323,9 @@ impl ItemSource {
         let mut state = registry.write();
         state.prompts.mark_offered();
         excluded_names(
-            state.prompts.replace(self.rank, into_local(prompts, |it| (&it.definition).into())),
+            state
+                .prompts
+                .replace(self.rank, into_local(prompts, |prompt| (&prompt.definition).into())),
         )
     }
 

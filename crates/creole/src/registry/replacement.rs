@@ -54,28 +54,30 @@ impl RegistryState {
 
 impl ItemSource {
     /// Moves the upstream's items to a source of another registry. Calls that run in this one still find them here.
-    pub fn move_to(&mut self, place: Self) {
-        if let (Some(from), Some(to)) = (self.registry.upgrade(), place.registry.upgrade()) {
+    pub fn move_to(&mut self, source: Self) {
+        if let (Some(from), Some(to)) = (self.registry.upgrade(), source.registry.upgrade()) {
             let (from, named) = (from.read(), &to.shared.settings.result_identity);
-            if let Some(identity) =
-                from.remote_servers.get(&self.rank).and_then(|it| it.identity.as_ref())
+            if let Some(identity) = from
+                .remote_servers
+                .get(&self.rank)
+                .and_then(|remote_server| remote_server.identity.as_ref())
             {
                 named.replace(identity);
             }
             let mut to = to.write();
-            to.tools.copy_from(place.rank, &from.tools, self.rank);
-            to.resources.copy_from(place.rank, &from.resources, self.rank);
-            to.templates.copy_from(place.rank, &from.templates, self.rank);
-            to.prompts.copy_from(place.rank, &from.prompts, self.rank);
+            to.tools.copy_from(source.rank, &from.tools, self.rank);
+            to.resources.copy_from(source.rank, &from.resources, self.rank);
+            to.templates.copy_from(source.rank, &from.templates, self.rank);
+            to.prompts.copy_from(source.rank, &from.prompts, self.rank);
             to.has_task_tools |= from.has_task_tools;
             if let Some(offer) = from.remote_servers.get(&self.rank) {
-                to.remote_servers.insert(place.rank, offer.clone());
+                to.remote_servers.insert(source.rank, offer.clone());
             }
             if let Some(withheld) = from.withheld.get(&self.rank) {
-                to.withheld.insert(place.rank, withheld.clone());
+                to.withheld.insert(source.rank, withheld.clone());
             }
         }
-        let mut left = std::mem::replace(self, place);
+        let mut left = std::mem::replace(self, source);
         // Dropped without effect, so that earlier calls still find their items.
         left.registry = WeakRegistry { shared: Weak::new() };
     }

@@ -83,7 +83,11 @@ impl Registry {
                 return None;
             }
             let offers = state.remote_servers.values();
-            offers.map(|it| (it.sessions.clone(), Arc::clone(&it.endpoint))).collect()
+            offers
+                .map(|remote_server| {
+                    (remote_server.sessions.clone(), Arc::clone(&remote_server.endpoint))
+                })
+                .collect()
         };
         let mut candidates = Vec::new();
         for (sessions, endpoint) in offers {
@@ -119,8 +123,8 @@ impl<T> Catalogue<T> {
     ) -> (Items, Option<Position>) {
         let all = self.merge_lists(viewer, lists);
         let start = after.map_or(0, |position| {
-            let place = all.iter().position(|item| item.name() == position.after);
-            place.map_or(position.index.saturating_sub(1), |place| place + 1).min(all.len())
+            let index = all.iter().position(|item| item.name() == position.after);
+            index.map_or(position.index.saturating_sub(1), |index| index + 1).min(all.len())
         });
         let rest = &all[start..];
         let page = &rest[..rest.len().min(size)];

@@ -34,9 +34,9 @@ impl SkillIndex {
             files.get(file.uri()).is_some_and(|other| other.digest != file.digest)
         };
         if let Some(file) = skill.files().iter().find(differs) {
-            let what = format!("another skill has a different file at {}", file.uri());
+            let message = format!("another skill has a different file at {}", file.uri());
             let help = "a file that two skills share must be identical";
-            return Err(SkillError::whole_skill(what).help(help));
+            return Err(SkillError::whole_skill(message).help(help));
         }
         if let Some(kept) = kept {
             self.files = kept;
@@ -62,10 +62,11 @@ impl SkillIndex {
         let path =
             uri.strip_prefix(SCHEME).filter(|path| !path.is_empty() && !path.ends_with('/'))?;
         let (inside, depth) = (format!("{uri}/"), path.matches('/').count() + 1);
-        let below = self.files.range(inside.clone()..).map(|(place, file)| (place.as_str(), file));
+        let below =
+            self.files.range(inside.clone()..).map(|(location, file)| (location.as_str(), file));
         let mut children: Vec<Arc<Definition>> = Vec::new();
-        for (place, file) in below.take_while(|(place, _)| place.starts_with(&inside)) {
-            let Some((folder, _)) = place[inside.len()..].split_once('/') else {
+        for (location, file) in below.take_while(|(location, _)| location.starts_with(&inside)) {
+            let Some((folder, _)) = location[inside.len()..].split_once('/') else {
                 children.push(Arc::clone(&file.definition));
                 continue;
             };
@@ -107,53 +108,53 @@ mod tests {
         Skill::new(path, files.map(|(file, text)| (file, text.into_bytes()))).unwrap()
     }
 
-    fn names(shelf: &SkillIndex, uri: &str) -> Option<Vec<String>> {
-        let listed = shelf.directory(uri)?;
+    fn names(index: &SkillIndex, uri: &str) -> Option<Vec<String>> {
+        let listed = index.directory(uri)?;
         Some(listed.iter().map(|child| child.name().to_owned()).collect())
     }
 
     #[test]
     fn a_file_that_two_skills_share_stays_as_long_as_one_of_them() {
-        let mut shelf = empty();
+        let mut index = empty();
         let inner = "---\nname: inner\ndescription: x\n---\n";
-        shelf.insert(skill("outer", &[("inner/SKILL.md", inner), ("a.md", "")])).unwrap();
-        shelf.insert(skill("outer/inner", &[])).unwrap();
-        assert!(shelf.remove("skill://outer/SKILL.md"));
-        assert!(!shelf.remove("skill://outer/SKILL.md"));
-        assert!(shelf.file("skill://outer/inner/SKILL.md").is_some());
-        assert!(shelf.file("skill://outer/a.md").is_none());
+        index.insert(skill("outer", &[("inner/SKILL.md", inner), ("a.md", "")])).unwrap();
+        index.insert(skill("outer/inner", &[])).unwrap();
+        assert!(index.remove("skill://outer/SKILL.md"));
+        assert!(!index.remove("skill://outer/SKILL.md"));
+        assert!(index.file("skill://outer/inner/SKILL.md").is_some());
+        assert!(index.file("skill://outer/a.md").is_none());
     }
 
     #[test]
     fn a_skill_that_says_something_else_of_the_same_file_is_refused_and_nothing_changes() {
-        let mut shelf = empty();
-        shelf.insert(skill("outer", &[("inner/SKILL.md", "other"), ("a.md", "")])).unwrap();
-        let refusal = shelf.insert(skill("outer/inner", &[("b.md", "")])).unwrap_err();
+        let mut index = empty();
+        index.insert(skill("outer", &[("inner/SKILL.md", "other"), ("a.md", "")])).unwrap();
+        let refusal = index.insert(skill("outer/inner", &[("b.md", "")])).unwrap_err();
         assert!(refusal.message.contains("skill://outer/inner/SKILL.md"), "{refusal}");
-        assert!(shelf.skills.get("skill://outer/inner/SKILL.md").is_none());
-        assert!(shelf.file("skill://outer/inner/b.md").is_none());
-        assert!(shelf.file("skill://outer/a.md").is_some());
+        assert!(index.skills.get("skill://outer/inner/SKILL.md").is_none());
+        assert!(index.file("skill://outer/inner/b.md").is_none());
+        assert!(index.file("skill://outer/a.md").is_some());
     }
 
     #[test]
     fn a_replaced_skill_leaves_no_files() {
-        let mut shelf = empty();
-        shelf.insert(skill("one", &[("old.md", "1"), ("same.md", "1")])).unwrap();
-        shelf.insert(skill("one", &[("new.md", "2"), ("same.md", "2")])).unwrap();
+        let mut index = empty();
+        index.insert(skill("one", &[("old.md", "1"), ("same.md", "1")])).unwrap();
+        index.insert(skill("one", &[("new.md", "2"), ("same.md", "2")])).unwrap();
         let expected = ["skill://one/SKILL.md", "skill://one/new.md", "skill://one/same.md"];
-        assert_eq!(names(&shelf, "skill://one").unwrap(), expected);
+        assert_eq!(names(&index, "skill://one").unwrap(), expected);
     }
 
     #[test]
     fn a_directory_has_each_child_once_and_nothing_of_its_neighbours() {
-        let mut shelf = empty();
+        let mut index = empty();
         let files = [("a/1", ""), ("a/b/2", ""), ("a-b", ""), ("a b/3", ""), ("a.md", "")];
-        shelf.insert(skill("one", &files)).unwrap();
-        shelf.insert(skill("one-more", &[])).unwrap();
+        index.insert(skill("one", &files)).unwrap();
+        index.insert(skill("one-more", &[])).unwrap();
         let expected =
-            ["SKILL.md", "a%20b", "a-b", "a.md", "a"].map(|it| format!("skill://one/{it}"));
-        assert_eq!(names(&shelf, "skill://one").unwrap(), expected);
-        assert_eq!(names(&shelf, "skill://one/a").unwrap(), ["skill://one/a/1", "skill://one/a/b"]);
+            ["SKILL.md", "a%20b", "a-b", "a.md", "a"].map(|text| format!("skill://one/{text}"));
+        assert_eq!(names(&index, "skill://one").unwrap(), expected);
+        assert_eq!(names(&index, "skill://one/a").unwrap(), ["skill://one/a/1", "skill://one/a/b"]);
         for none in [
             "",
             "skill",
@@ -164,7 +165,7 @@ mod tests {
             "skill://on",
             "skill://one/a-b",
         ] {
-            assert_eq!(names(&shelf, none), None, "{none}");
+            assert_eq!(names(&index, none), None, "{none}");
         }
     }
 }

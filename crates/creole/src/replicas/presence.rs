@@ -11,9 +11,9 @@ use crate::state::{StateError, Subscription, TopicEvent};
 
 /// Starts the heartbeat, unless it is running.
 pub(super) fn start(shared: &Arc<ReplicaShared>) {
-    let mut kept = shared.registrations();
-    if !kept.is_heartbeat_running {
-        kept.is_heartbeat_running = true;
+    let mut registration = shared.registrations();
+    if !registration.is_heartbeat_running {
+        registration.is_heartbeat_running = true;
         tokio::spawn(run(Arc::clone(shared)));
     }
 }
@@ -28,9 +28,9 @@ async fn run(shared: Arc<ReplicaShared>) {
         shared.is_present.send_replace(false);
         // A later registration waits until this process can be found again.
         _ = shared.state.remove(&presence_path(&shared.name)).await;
-        let mut kept = shared.registrations();
-        if kept.handlers.is_empty() {
-            kept.is_heartbeat_running = false;
+        let mut registration = shared.registrations();
+        if registration.handlers.is_empty() {
+            registration.is_heartbeat_running = false;
             return;
         }
     }
@@ -39,24 +39,24 @@ async fn run(shared: Arc<ReplicaShared>) {
 /// Listens and sends heartbeats until nothing is registered any more.
 async fn heartbeat_until_empty(shared: &Arc<ReplicaShared>) -> Result<(), StateError> {
     let path = presence_path(&shared.name);
-    let mut news = shared.state.subscribe(&path).await?;
+    let mut subscription = shared.state.subscribe(&path).await?;
     loop {
         shared.state.put(&path, Bytes::new(), Some(HEARTBEAT_TTL)).await?;
         shared.is_present.send_replace(true);
-        listen_until(Instant::now() + HEARTBEAT, &mut news, shared).await;
+        listen_until(Instant::now() + HEARTBEAT, &mut subscription, shared).await;
         if shared.registrations().handlers.is_empty() {
             return Ok(());
         }
     }
 }
 
-async fn listen_until(end: Instant, news: &mut Subscription, shared: &Arc<ReplicaShared>) {
+async fn listen_until(end: Instant, subscription: &mut Subscription, shared: &Arc<ReplicaShared>) {
     loop {
-        let told = tokio::select! {
-            told = news.next() => told,
+        let event = tokio::select! {
+            event = subscription.next() => event,
             () = sleep_until(end) => return,
         };
-        match told {
+        match event {
             Some(TopicEvent::Message(id)) => accept_request(&id, shared),
             // The sender announces a request again until it is accepted.
             Some(TopicEvent::Missed) => {}
@@ -72,9 +72,9 @@ fn accept_request(id: &[u8], shared: &Arc<ReplicaShared>) {
     let (shared, id) = (Arc::clone(shared), id.to_owned());
     tokio::spawn(async move {
         match ReplicaRequest::take(Arc::clone(&shared), &id, slot).await {
-            Ok(Some((target, errand))) => match shared.handler(&target) {
-                Some(taker) => taker(errand),
-                None => errand.responder.reject_unknown().await,
+            Ok(Some((target, request))) => match shared.handler(&target) {
+                Some(handler) => handler(request),
+                None => request.responder.reject_unknown().await,
             },
             // Another receiver took it, or the requester stopped waiting.
             Ok(None) => {}

@@ -57,19 +57,22 @@ impl ReplicaRequest {
         slot: OwnedSemaphorePermit,
     ) -> Result<Option<(String, Self)>, StateError> {
         let path = request_path(id);
-        let Some(found) = shared.state.get(&path).await? else { return Ok(None) };
+        let Some(entry) = shared.state.get(&path).await? else { return Ok(None) };
         // Of several receivers, only one finds the value to remove.
         if !shared.state.remove(&path).await? {
             return Ok(None);
         }
-        let news = shared.state.subscribe(&waiter_path(id)).await?;
-        let Some((target, payload)) = decode_request(&found.value) else { return Ok(None) };
-        let sender =
-            Requester { shared: Arc::clone(&shared), id: id.to_owned(), notifications: news };
-        let desk = ReplicaResponder { shared, id: id.to_owned(), _slot: slot };
-        desk.append(ENTRY_TAKEN, &[]).await?;
-        desk.notify().await?;
-        Ok(Some((target, Self { payload, responder: desk, requester: sender })))
+        let subscription = shared.state.subscribe(&waiter_path(id)).await?;
+        let Some((target, payload)) = decode_request(&entry.value) else { return Ok(None) };
+        let sender = Requester {
+            shared: Arc::clone(&shared),
+            id: id.to_owned(),
+            notifications: subscription,
+        };
+        let responder = ReplicaResponder { shared, id: id.to_owned(), _slot: slot };
+        responder.append(ENTRY_TAKEN, &[]).await?;
+        responder.notify().await?;
+        Ok(Some((target, Self { payload, responder, requester: sender })))
     }
 }
 
@@ -80,9 +83,9 @@ impl ReplicaResponder {
     /// When it is too long, or the state fails.
     pub async fn send(&self, text: &[u8]) -> Result<(), StateError> {
         if text.len() > MAX_RESPONSE_BYTES {
-            let what = "the response to a replica";
+            let description = "the response to a replica";
             return Err(StateError::TooLong {
-                kind: what,
+                kind: description,
                 bytes: text.len(),
                 max: MAX_RESPONSE_BYTES,
             });

@@ -37,27 +37,27 @@ impl ReplicaResponses {
         shared: Arc<ReplicaShared>,
         to: &str,
         target: &str,
-        errand: Bytes,
+        request: Bytes,
     ) -> Result<Self, ReplicaError> {
         let id = random_id().map_err(|_| ReplicaError::State(StateError::Stopped))?;
-        let news = shared.state.subscribe(&responses_path(&id)).await?;
-        let replies = Self {
+        let subscription = shared.state.subscribe(&responses_path(&id)).await?;
+        let responses = Self {
             shared,
             replica: to.to_owned(),
             id,
-            notifications: news,
+            notifications: subscription,
             read_up_to: 0,
             ready: Vec::new(),
             parts: BytesMut::new(),
             is_taken: false,
             sent_at: Instant::now(),
         };
-        replies.renew_waiter().await?;
-        let value = encode_request(target, &errand);
-        let state = &replies.shared.state;
-        state.put(&request_path(&replies.id), value, Some(ACCEPT_TIMEOUT)).await?;
-        replies.notify_replica().await?;
-        Ok(replies)
+        responses.renew_waiter().await?;
+        let value = encode_request(target, &request);
+        let state = &responses.shared.state;
+        state.put(&request_path(&responses.id), value, Some(ACCEPT_TIMEOUT)).await?;
+        responses.notify_replica().await?;
+        Ok(responses)
     }
 
     /// Waits for the next response. Cancel-safe.
@@ -66,8 +66,8 @@ impl ReplicaResponses {
     /// When the other replica has stopped, does not have the target or does not accept the request, or the state fails.
     pub async fn next(&mut self) -> Result<Bytes, ReplicaError> {
         loop {
-            if let Some(said) = self.ready.pop() {
-                return Ok(said);
+            if let Some(bytes) = self.ready.pop() {
+                return Ok(bytes);
             }
             if self.read_log().await? {
                 continue;

@@ -25,9 +25,9 @@ impl FlatSchema {
     }
 
     pub(super) fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {
-        let mut found = Vec::new();
-        self.0.check(instance, &ValuePath::Root, &mut found);
-        if found.is_empty() { Ok(()) } else { Err(found) }
+        let mut violations = Vec::new();
+        self.0.check(instance, &ValuePath::Root, &mut violations);
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 }
 
@@ -48,11 +48,11 @@ struct FlatRule {
 }
 
 impl FlatRule {
-    fn check(&self, instance: &Value, place: &ValuePath<'_>, found: &mut Vec<Violation>) {
-        if found.len() >= MAX_VIOLATIONS {
+    fn check(&self, instance: &Value, path: &ValuePath<'_>, violations: &mut Vec<Violation>) {
+        if violations.len() >= MAX_VIOLATIONS {
             return;
         }
-        let mut report = |message| found.push(Violation::new(&place.pointer(), message));
+        let mut report = |message| violations.push(Violation::new(&path.pointer(), message));
         if !self.types.is_empty() && !self.types.iter().any(|name| is_of_type(instance, name)) {
             report(message::wrong_type(self.types.iter().map(String::as_str), instance));
         } else if let Some(options) = &self.options
@@ -63,8 +63,8 @@ impl FlatRule {
             match instance {
                 Value::Number(number) => self.check_number(number).into_iter().for_each(report),
                 Value::String(text) => self.check_length(text).into_iter().for_each(report),
-                Value::Array(items) => self.check_items(items, place, found),
-                Value::Object(map) => self.check_object(map, place, found),
+                Value::Array(items) => self.check_items(items, path, violations),
+                Value::Object(map) => self.check_object(map, path, violations),
                 _ => {}
             }
         }
@@ -103,38 +103,36 @@ impl FlatRule {
         }
     }
 
-    fn check_items(&self, items: &[Value], place: &ValuePath<'_>, found: &mut Vec<Violation>) {
+    fn check_items(&self, items: &[Value], path: &ValuePath<'_>, violations: &mut Vec<Violation>) {
         let Some(rule) = &self.items else { return };
         for (index, item) in items.iter().enumerate() {
-            rule.check(item, &ValuePath::Item(place, index), found);
+            rule.check(item, &ValuePath::Item(path, index), violations);
         }
     }
 
     fn check_object(
         &self,
         map: &Map<String, Value>,
-        place: &ValuePath<'_>,
-        found: &mut Vec<Violation>,
+        path: &ValuePath<'_>,
+        violations: &mut Vec<Violation>,
     ) {
         for name in self.required.iter().filter(|name| !map.contains_key(*name)) {
-            if found.len() < MAX_VIOLATIONS {
-                found.push(Violation::new(&place.pointer(), message::missing_property(name)));
+            if violations.len() < MAX_VIOLATIONS {
+                violations.push(Violation::new(&path.pointer(), message::missing_property(name)));
             }
         }
         for (name, rule) in &self.properties {
             if let Some(value) = map.get(name) {
-                rule.check(value, &ValuePath::Property(place, name), found);
+                rule.check(value, &ValuePath::Property(path, name), violations);
             }
         }
-        if self.closed && found.len() < MAX_VIOLATIONS {
+        if self.closed && violations.len() < MAX_VIOLATIONS {
             let known = |name: &str| self.properties.binary_search_by(|p| p.0.as_str().cmp(name));
             let mut unknown =
                 map.keys().map(String::as_str).filter(|name| known(name).is_err()).peekable();
             if unknown.peek().is_some() {
-                found.push(Violation::new(
-                    &place.pointer(),
-                    message::unexpected_properties(unknown),
-                ));
+                violations
+                    .push(Violation::new(&path.pointer(), message::unexpected_properties(unknown)));
             }
         }
     }

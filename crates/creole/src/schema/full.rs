@@ -137,8 +137,8 @@ fn error_message(error: &ValidationError<'_>) -> String {
 
 /// The crate's own text, truncated because it quotes the schema.
 fn truncated_reason(error: &ValidationError<'_>) -> String {
-    let (place, reason) = (error.instance_path().as_str(), error.to_string());
-    format!("at `#{}`, {}", message::truncate(place), message::truncate_to(200, &reason))
+    let (location, reason) = (error.instance_path().as_str(), error.to_string());
+    format!("at `#{}`, {}", message::truncate(location), message::truncate_to(200, &reason))
 }
 
 fn panic_error(panic: &(dyn Any + Send)) -> SchemaError {

@@ -19,9 +19,9 @@ pub(super) fn truncate_to(length: usize, text: &str) -> String {
 }
 
 /// "must be a string or null, not an array".
-pub(super) fn wrong_type<'a>(expected: impl Iterator<Item = &'a str>, found: &Value) -> String {
+pub(super) fn wrong_type<'a>(expected: impl Iterator<Item = &'a str>, value: &Value) -> String {
     let names: Vec<&str> = expected.map(with_article).collect();
-    format!("must be {}, not {}", names.join(" or "), with_article(type_of(found)))
+    format!("must be {}, not {}", names.join(" or "), with_article(type_of(value)))
 }
 
 /// "must be one of "a", "b"".

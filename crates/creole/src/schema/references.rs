@@ -73,11 +73,11 @@ fn longest_path(edges: &[(usize, usize)]) -> Option<u64> {
         nodes.entry(to).or_default().0 += 1;
     }
     let mut free: Vec<usize> = nodes.iter().filter(|n| n.1.0 == 0).map(|n| *n.0).collect();
-    let (mut taken, mut longest) = (0, 1);
+    let (mut taken, mut max_length) = (0, 1);
     while let Some(node) = free.pop() {
         taken += 1;
         let (_, length, targets) = nodes.get_mut(&node).map(std::mem::take)?;
-        longest = longest.max(length + 1);
+        max_length = max_length.max(length + 1);
         for target in targets {
             let (incoming, reached, _) = nodes.get_mut(&target)?;
             *incoming -= 1;
@@ -87,7 +87,7 @@ fn longest_path(edges: &[(usize, usize)]) -> Option<u64> {
             }
         }
     }
-    (taken == nodes.len()).then_some(longest)
+    (taken == nodes.len()).then_some(max_length)
 }
 
 /// The subschema that `reference` names; only `#` and `#/…` are supported.

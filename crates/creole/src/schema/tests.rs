@@ -161,10 +161,10 @@ fn a_broken_schema_says_why_and_is_not_the_callers_fault() {
         (r#"{"pattern": "(?=a)b"}"#, "is not a valid schema"),
         ("5", "is not a valid schema"),
     ] {
-        let found = Schema::new(text).validate(&json!({})).unwrap_err();
-        assert_eq!(found.len(), 1);
-        assert!(found[0].is_broken_schema());
-        assert!(found[0].to_string().contains(reason), "{text}: {}", found[0]);
+        let violations = Schema::new(text).validate(&json!({})).unwrap_err();
+        assert_eq!(violations.len(), 1);
+        assert!(violations[0].is_broken_schema());
+        assert!(violations[0].to_string().contains(reason), "{text}: {}", violations[0]);
     }
 }
 
@@ -190,12 +190,12 @@ fn neither_values_nor_long_names_are_echoed() {
 fn at_most_eight_violations_are_reported() {
     let many: Value = (0..100).map(|i| json!({"x": i})).collect();
     for items in [json!({"type": "string"}), json!({"anyOf": [{"type": "string"}]})] {
-        let found = schema(&json!({"items": items})).validate(&many).unwrap_err();
-        assert_eq!(found.len(), MAX_VIOLATIONS);
+        let violations = schema(&json!({"items": items})).validate(&many).unwrap_err();
+        assert_eq!(violations.len(), MAX_VIOLATIONS);
     }
     let required: Vec<String> = (0..100).map(|i| format!("p{i}")).collect();
-    let found = schema(&json!({"required": required})).validate(&json!({})).unwrap_err();
-    assert_eq!(found.len(), MAX_VIOLATIONS);
+    let violations = schema(&json!({"required": required})).validate(&json!({})).unwrap_err();
+    assert_eq!(violations.len(), MAX_VIOLATIONS);
 }
 
 #[test]

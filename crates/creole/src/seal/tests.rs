@@ -196,7 +196,7 @@ fn keys_are_read_the_newest_first_and_mistakes_are_named() {
     sealer.set_secrets(&Secrets::parse(&"03".repeat(32)).unwrap());
     assert_eq!(sealer.open(Purpose::State, &[], 0, &before), Err(SealError::Invalid));
     let (short, odd) = ("02".repeat(31), format!("{}zz", "02".repeat(31)));
-    for wrong in [String::new(), "#".to_owned(), short, odd, format!("{new}\n{new}\n{new}")] {
-        assert!(Secrets::parse(&wrong).is_err(), "{wrong}");
+    for problem in [String::new(), "#".to_owned(), short, odd, format!("{new}\n{new}\n{new}")] {
+        assert!(Secrets::parse(&problem).is_err(), "{problem}");
     }
 }

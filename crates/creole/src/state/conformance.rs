@@ -476,15 +476,15 @@ fn a_hundred_thousand_short_lived_values_use_little_space() {
         let memory = Arc::new(super::memory::MemoryState::new(StateLimits::default()));
         let (backend, limits) = (Backend::Memory(Arc::clone(&memory)), StateLimits::default());
         let state = State { backend, limits };
-        let mut most = 0;
+        let mut max = 0;
         for number in 0..100_000 {
             state.put(&format!("key {number}"), text("short"), Some(SECOND)).await.unwrap();
             if number % 1000 == 0 {
-                most = most.max(memory.sizes().0);
+                max = max.max(memory.sizes().0);
                 advance(SECOND / 10).await;
             }
         }
-        assert!(most < 12_000, "{most} values are kept, and 10 000 have not expired");
+        assert!(max < 12_000, "{max} values are kept, and 10 000 have not expired");
         advance(SECOND).await;
         for number in 0..2000 {
             state.touch(&number.to_string(), None).await.unwrap();

@@ -78,15 +78,15 @@ impl Error for StateError {}
 impl fmt::Display for StateError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLong { kind: what, bytes, max: most } => {
-                write!(formatter, "{what} has {bytes} bytes; the limit is {most}")
+            Self::TooLong { kind: description, bytes, max } => {
+                write!(formatter, "{description} has {bytes} bytes; the limit is {max}")
             }
-            Self::RetentionTooLong { wanted, max: most } => {
-                write!(formatter, "a log of {wanted} entries was requested; the limit is {most}")
+            Self::RetentionTooLong { wanted, max } => {
+                write!(formatter, "a log of {wanted} entries was requested; the limit is {max}")
             }
-            Self::Full { kind: what, max: most } => write!(
+            Self::Full { kind: description, max } => write!(
                 formatter,
-                "the state is full: it has {most} {what}; remove some, set their lifetime or \
+                "the state is full: it has {max} {description}; remove some, set their lifetime or \
                     raise the limit"
             ),
             Self::Trimmed { resume_after } => write!(
@@ -113,27 +113,27 @@ impl StateFileError {
                 formatter,
                 "{path} is a file of another program and was not changed; use another file"
             ),
-            Self::Damaged(why) => write!(
+            Self::Damaged(reason) => write!(
                 formatter,
                 "{path} is damaged or not a state file, and was not changed; restore it from a \
-                    backup or move it away ({why})"
+                    backup or move it away ({reason})"
             ),
-            Self::Inaccessible(why) => write!(
+            Self::Inaccessible(reason) => write!(
                 formatter,
                 "cannot open or write the state file {path}; make it and its directory writable \
-                    or use another file ({why})"
+                    or use another file ({reason})"
             ),
-            Self::DiskFull(why) => write!(
+            Self::DiskFull(reason) => write!(
                 formatter,
                 "there is no space left for the state file {path}; nothing was changed, free some space \
-                 and try again ({why})"
+                 and try again ({reason})"
             ),
-            Self::Busy(why) => write!(
+            Self::Busy(reason) => write!(
                 formatter,
                 "another process has locked the state file {path}; nothing was changed, try \
-                    again ({why})"
+                    again ({reason})"
             ),
-            Self::Other(why) => write!(formatter, "the state file {path} failed: {why}"),
+            Self::Other(reason) => write!(formatter, "the state file {path} failed: {reason}"),
         }
     }
 }

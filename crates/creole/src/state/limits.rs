@@ -82,6 +82,6 @@ impl StateLimits {
     }
 }
 
-fn check(what: &'static str, bytes: usize, most: usize) -> Result<()> {
-    if bytes <= most { Ok(()) } else { Err(StateError::TooLong { kind: what, bytes, max: most }) }
+fn check(description: &'static str, bytes: usize, max: usize) -> Result<()> {
+    if bytes <= max { Ok(()) } else { Err(StateError::TooLong { kind: description, bytes, max }) }
 }

@@ -66,9 +66,8 @@ impl ByteQuota {
 
 impl MemoryState {
     pub(super) fn new(limits: StateLimits) -> Self {
-        let room = ByteQuota { used: 0, max: limits.bytes };
-        let kept =
-            MemoryData { entries: MemoryEntries::default(), logs: Logs::default(), quota: room };
+        let quota = ByteQuota { used: 0, max: limits.bytes };
+        let kept = MemoryData { entries: MemoryEntries::default(), logs: Logs::default(), quota };
         Self { limits, data: Mutex::new(kept), topics: Arc::new(Topics::new(limits)) }
     }
 
@@ -90,27 +89,27 @@ impl MemoryState {
         ttl: Option<Duration>,
     ) -> Result<Option<u64>> {
         let now = Instant::now();
-        let mut kept = self.data();
-        kept.sweep(now, SWEPT_PER_WRITE);
-        let found = kept.entries.version(space, key, now);
+        let mut data = self.data();
+        data.sweep(now, SWEPT_PER_WRITE);
+        let found = data.entries.version(space, key, now);
         if !condition.holds(found) {
             return Ok(None);
         }
-        let most = self.limits.entries;
-        if !kept.entries.has_room(space, key, value.len(), most, &kept.quota) {
-            kept.sweep(now, SWEPT_WHEN_FULL);
+        let max = self.limits.entries;
+        if !data.entries.has_room(space, key, value.len(), max, &data.quota) {
+            data.sweep(now, SWEPT_WHEN_FULL);
         }
-        let MemoryData { entries, quota: room, .. } = &mut *kept;
-        if !entries.contains(space, key) && entries.len() >= most {
-            return Err(StateError::Full { kind: "values and leases", max: most });
+        let MemoryData { entries, quota, .. } = &mut *data;
+        if !entries.contains(space, key) && entries.len() >= max {
+            return Err(StateError::Full { kind: "values and leases", max });
         }
-        if !entries.has_room(space, key, value.len(), most, room) {
-            return Err(room.full_error());
+        if !entries.has_room(space, key, value.len(), max, quota) {
+            return Err(quota.full_error());
         }
         let expires = ttl.map(|ttl| deadline(now, ttl));
         // Copied, since it may be a small slice of a large buffer that it would keep alive.
         let value = Bytes::copy_from_slice(value);
-        Ok(Some(entries.insert(space, key, value, expires, room)))
+        Ok(Some(entries.insert(space, key, value, expires, quota)))
     }
 
     pub(super) fn touch(
@@ -121,69 +120,69 @@ impl MemoryState {
         ttl: Option<Duration>,
     ) -> bool {
         let now = Instant::now();
-        let mut kept = self.data();
-        kept.sweep(now, SWEPT_PER_WRITE);
-        let found = kept.entries.version(space, key, now);
-        let is_there = found.is_some() && condition.holds(found);
-        if is_there {
-            kept.entries.prolong(space, key, ttl.map(|ttl| deadline(now, ttl)));
+        let mut data = self.data();
+        data.sweep(now, SWEPT_PER_WRITE);
+        let found = data.entries.version(space, key, now);
+        let exists = found.is_some() && condition.holds(found);
+        if exists {
+            data.entries.prolong(space, key, ttl.map(|ttl| deadline(now, ttl)));
         }
-        is_there
+        exists
     }
 
     pub(super) fn remove(&self, space: Namespace, key: &str, condition: Condition) -> bool {
         let now = Instant::now();
-        let mut kept = self.data();
-        kept.sweep(now, SWEPT_PER_WRITE);
-        let found = kept.entries.version(space, key, now);
-        let is_there = found.is_some() && condition.holds(found);
-        if is_there {
-            let MemoryData { entries, quota: room, .. } = &mut *kept;
-            entries.remove(space, key, room);
+        let mut data = self.data();
+        data.sweep(now, SWEPT_PER_WRITE);
+        let found = data.entries.version(space, key, now);
+        let exists = found.is_some() && condition.holds(found);
+        if exists {
+            let MemoryData { entries, quota, .. } = &mut *data;
+            entries.remove(space, key, quota);
         }
-        is_there
+        exists
     }
 
     pub(super) fn append(&self, log: &str, entry: &Bytes, keep: LogRetention) -> Result<u64> {
         let now = Instant::now();
-        let mut kept = self.data();
-        kept.sweep(now, SWEPT_PER_WRITE);
+        let mut data = self.data();
+        data.sweep(now, SWEPT_PER_WRITE);
         let cost = logs::cost(entry.len());
-        if !kept.quota.has_room(cost) {
-            kept.sweep(now, SWEPT_WHEN_FULL);
+        if !data.quota.has_room(cost) {
+            data.sweep(now, SWEPT_WHEN_FULL);
         }
-        let MemoryData { logs, quota: room, .. } = &mut *kept;
-        if !room.has_room(cost) {
-            return Err(room.full_error());
+        let MemoryData { logs, quota, .. } = &mut *data;
+        if !quota.has_room(cost) {
+            return Err(quota.full_error());
         }
         if !logs.ensure(log, now, self.limits.logs) {
             return Err(StateError::Full { kind: "logs", max: self.limits.logs });
         }
         let entry = Bytes::copy_from_slice(entry);
-        Ok(logs.append(log, entry, keep.entries, (now, deadline(now, keep.ttl)), room))
+        Ok(logs.append(log, entry, keep.entries, (now, deadline(now, keep.ttl)), quota))
     }
 
     pub(super) fn read_after(
         &self,
         log: &str,
         after: u64,
-        most: usize,
+        max: usize,
     ) -> Result<Vec<(u64, Bytes)>> {
         let now = Instant::now();
-        self.data().logs.read_after(log, after, most, now)
+        self.data().logs.read_after(log, after, max, now)
     }
 
     pub(super) fn remove_log(&self, log: &str) -> bool {
         let now = Instant::now();
-        let MemoryData { logs, quota: room, .. } = &mut *self.data();
-        logs.remove(log, now, room)
+        let MemoryData { logs, quota, .. } = &mut *self.data();
+        logs.remove(log, now, quota)
     }
 
     /// The number of stored values and leases, expired ones included, and the bytes of everything.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> (usize, usize) {
-        let kept = self.data();
-        (kept.entries.len(), kept.quota.used)
+        let data = self.data();
+        (data.entries.len(), data.quota.used)
     }
 
     fn data(&self) -> MutexGuard<'_, MemoryData> {
@@ -192,9 +191,9 @@ impl MemoryState {
 }
 
 impl MemoryData {
-    fn sweep(&mut self, now: Instant, most: usize) {
-        self.entries.sweep(now, most, &mut self.quota);
-        self.logs.sweep(now, most, &mut self.quota);
+    fn sweep(&mut self, now: Instant, max: usize) {
+        self.entries.sweep(now, max, &mut self.quota);
+        self.logs.sweep(now, max, &mut self.quota);
     }
 }
 

@@ -71,9 +71,9 @@ impl SqliteState {
         let thread = std::thread::Builder::new().name("creole-state".to_owned());
         thread.spawn(life).map_err(|_| StateError::Stopped)?;
         opened.await.map_err(|_| StateError::Stopped)??;
-        let places = Arc::new(Semaphore::new(MAX_QUEUED_JOBS));
+        let permits = Arc::new(Semaphore::new(MAX_QUEUED_JOBS));
         Ok(Self {
-            shared: Arc::new(SqliteShared { path, limits, clock, jobs, queue_slots: places }),
+            shared: Arc::new(SqliteShared { path, limits, clock, jobs, queue_slots: permits }),
         })
     }
 
@@ -143,10 +143,10 @@ impl SqliteState {
         &self,
         log: &str,
         after: u64,
-        most: usize,
+        max: usize,
     ) -> Result<Vec<(u64, Bytes)>> {
         let (log, now) = (log.to_owned(), self.now());
-        self.read(move |connection| logs::read_after(connection, &log, after, most, now)).await
+        self.read(move |connection| logs::read_after(connection, &log, after, max, now)).await
     }
 
     pub(super) async fn remove_log(&self, log: &str) -> Result<bool> {
@@ -221,14 +221,14 @@ impl SqliteState {
         &self,
         work: impl FnOnce(Box<dyn FnOnce(SqliteResult<T>) + Send>) -> JobKind,
     ) -> Result<T> {
-        let places = Arc::clone(&self.shared.queue_slots);
-        let place = places.acquire_owned().await.map_err(|_| StateError::Stopped)?;
+        let permits = Arc::clone(&self.shared.queue_slots);
+        let permit = permits.acquire_owned().await.map_err(|_| StateError::Stopped)?;
         let (sender, answer) = oneshot::channel();
         let work = work(Box::new(move |result| {
             // The caller may have stopped waiting.
             let _ = sender.send(result);
         }));
-        let job = WorkerJob { work, permit: place };
+        let job = WorkerJob { work, permit };
         self.shared.jobs.send(job).map_err(|_| StateError::Stopped)?;
         let result = answer.await.map_err(|_| StateError::Stopped)?;
         result.map_err(|failure| failure.into_state_error(&self.shared.path))

@@ -127,11 +127,11 @@ impl WriteProgress {
     }
 
     /// Records that a chunk was written, or that writing it failed.
-    fn record(&self, written: io::Result<()>) {
+    fn record(&self, result: io::Result<()>) {
         let mut state = self.lock();
         state.in_flight -= 1;
-        state.ended = written.is_err();
-        state.error = written.err();
+        state.ended = result.is_err();
+        state.error = result.err();
         self.changed.notify_one();
     }
 
@@ -158,10 +158,10 @@ fn write_all(
     progress: &WriteProgress,
 ) {
     while let Ok(chunk) = queue.recv() {
-        let written = write_chunk(&mut target, &chunk);
-        let ends = written.is_err();
+        let result = write_chunk(&mut target, &chunk);
+        let ends = result.is_err();
         // The receiver may have been dropped; accepted bytes are written nevertheless.
-        progress.record(written);
+        progress.record(result);
         if ends {
             return;
         }

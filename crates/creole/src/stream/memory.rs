@@ -66,11 +66,11 @@ pub struct MemorySink {
 }
 
 impl ByteSource for MemorySource {
-    async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+    async fn read(&mut self, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
         if self.rest.is_empty() {
             self.rest = self.receiver.recv().await.unwrap_or_default().into();
         }
-        let chunk = self.rest.split_to(self.rest.len().min(most));
+        let chunk = self.rest.split_to(self.rest.len().min(max));
         buffer.extend_from_slice(&chunk);
         Ok(chunk.len())
     }

@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn a_socket_keeps_its_mode() {
-        let (ours, _theirs) = UnixStream::pair().unwrap();
-        let copy = ours.try_clone().unwrap();
-        let pollable = Pollable::open(ours.into(), Direction::Write).unwrap().unwrap();
+        let (local, _theirs) = UnixStream::pair().unwrap();
+        let copy = local.try_clone().unwrap();
+        let pollable = Pollable::open(local.into(), Direction::Write).unwrap().unwrap();
         assert_eq!(pollable.write(b"x").unwrap(), 1);
         assert!(blocks(&copy));
         let error = pollable.read(&mut Vec::new(), 10).unwrap_err();

@@ -43,10 +43,10 @@ impl Stdin {
 }
 
 impl ByteSource for Stdin {
-    async fn read(&mut self, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+    async fn read(&mut self, buffer: &mut Vec<u8>, max: usize) -> io::Result<usize> {
         // The thread never yields, and calls that start on it need a fresh budget.
         consume_budget().await;
-        buffer.reserve_exact(most);
+        buffer.reserve_exact(max);
         Ok(self.fill(buffer)?)
     }
 }

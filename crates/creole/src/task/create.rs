@@ -36,10 +36,10 @@ impl Tasks {
         // The call's own request state, if it requested to become a task, is newer than the client's.
         let state = call.context.request_state().map(str::to_owned).or(round.state);
         let slot = Arc::clone(&shared.slots).try_acquire_owned().map_err(|_| {
-            let most = shared.limits.total;
+            let max = shared.limits.total;
             Fault::new(
                 FaultKind::Busy,
-                format!("the limit of {most} tasks is reached; try again later"),
+                format!("the limit of {max} tasks is reached; try again later"),
             )
         })?;
         let record = shared.record(&call, round.answers)?;
@@ -80,7 +80,7 @@ impl Tasks {
 }
 
 impl TaskShared {
-    fn record(&self, call: &Call, answers: ResponsesByKey) -> Result<TaskRecord, Fault> {
+    fn record(&self, call: &Call, responses: ResponsesByKey) -> Result<TaskRecord, Fault> {
         let now = now_ms();
         let task = Task {
             id: random_id()?,
@@ -91,18 +91,23 @@ impl TaskShared {
             ttl_ms: self.ttl_ms(call.context.caller().task_preference),
             poll_ms: milliseconds(self.limits.poll_interval),
         };
-        Ok(TaskRecord { task, answers, refused: None, worker: self.worker()?.to_owned() })
+        Ok(TaskRecord {
+            task,
+            answers: responses,
+            refused: None,
+            worker: self.worker()?.to_owned(),
+        })
     }
 
     /// How long a task is kept: the client's request, within the limits.
     fn ttl_ms(&self, tasking: TaskPreference) -> u64 {
         let limits = &self.limits;
-        let wish = match tasking {
-            TaskPreference::Requested { ttl_ms: Some(wish) } => wish,
+        let requested = match tasking {
+            TaskPreference::Requested { ttl_ms: Some(requested) } => requested,
             _ => milliseconds(limits.ttl),
         };
         let shortest = milliseconds(limits.min_ttl);
-        wish.clamp(shortest, milliseconds(limits.max_ttl).max(shortest))
+        requested.clamp(shortest, milliseconds(limits.max_ttl).max(shortest))
     }
 
     async fn store_record(&self, principal: &str, record: &TaskRecord) -> Result<(), Fault> {

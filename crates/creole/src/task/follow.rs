@@ -15,14 +15,14 @@ impl TaskShared {
     /// The changes are read from the record and do not come from the code that makes them, so any process may make
     /// them. The connections know their followers.
     pub(super) async fn follow(self: &Arc<Self>, key: &TaskKey) -> bool {
-        let Ok(news) = self.store.watch(key).await else { return false };
+        let Ok(watch) = self.store.watch(key).await else { return false };
         let Ok(Some(record)) = self.read_record(key).await else { return false };
         let state = record.task.state.clone();
         if state != TaskState::Working {
             _ = self.changes.send(Change::Task(Arc::new(record.task)).into());
         }
         if !state.is_terminal() && self.followed_tasks().insert(key.id().to_owned()) {
-            tokio::spawn(Arc::clone(self).announce_changes(key.clone(), state, news));
+            tokio::spawn(Arc::clone(self).announce_changes(key.clone(), state, watch));
         }
         true
     }
@@ -31,14 +31,14 @@ impl TaskShared {
         self: Arc<Self>,
         key: TaskKey,
         mut last: TaskState,
-        mut news: TaskWatch,
+        mut watch: TaskWatch,
     ) {
         while !last.is_terminal() {
-            news.changed().await;
+            watch.changed().await;
             let Ok(Some(record)) = self.read_record(&key).await else { break };
-            let is_told = is_worth_announcing(&last, &record.task.state);
+            let is_notified = is_worth_announcing(&last, &record.task.state);
             last = record.task.state.clone();
-            if is_told {
+            if is_notified {
                 // A send without receivers is not an error.
                 _ = self.changes.send(Change::Task(Arc::new(record.task)).into());
             }

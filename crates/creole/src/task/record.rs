@@ -31,29 +31,33 @@ pub(crate) struct TaskRecord {
 
 impl TaskRecord {
     /// Makes the task wait for input.
-    pub(crate) fn await_input(&mut self, asks: Vec<KeyedInputRequest>, now_ms: u64) -> bool {
+    pub(crate) fn await_input(
+        &mut self,
+        input_requests: Vec<KeyedInputRequest>,
+        now_ms: u64,
+    ) -> bool {
         let works = self.task.state == TaskState::Working;
-        works && self.transition_to(TaskState::InputRequired(asks), None, now_ms)
+        works && self.transition_to(TaskState::InputRequired(input_requests), None, now_ms)
     }
 
     /// Accepts the responses to open input requests and ignores others (SEP-2663, task update requests). The last one
     /// lets the task continue.
-    pub(crate) fn accept_responses(&mut self, mut given: ResponsesByKey, now_ms: u64) -> bool {
-        let TaskState::InputRequired(asks) = &mut self.task.state else { return false };
-        let open = asks.len();
-        let answers = &mut self.answers;
-        asks.retain(|ask| match given.remove(&ask.key) {
-            Some(answer) => {
-                answers.insert(ask.key.clone(), answer);
+    pub(crate) fn accept_responses(&mut self, mut arguments: ResponsesByKey, now_ms: u64) -> bool {
+        let TaskState::InputRequired(input_requests) = &mut self.task.state else { return false };
+        let open = input_requests.len();
+        let responses = &mut self.answers;
+        input_requests.retain(|ask| match arguments.remove(&ask.key) {
+            Some(response) => {
+                responses.insert(ask.key.clone(), response);
                 false
             }
             None => true,
         });
-        match asks.len() {
+        match input_requests.len() {
             0 => self.transition_to(TaskState::Working, None, now_ms),
-            left => {
+            remaining => {
                 self.task.updated_ms = now_ms;
-                left < open
+                remaining < open
             }
         }
     }
@@ -118,11 +122,11 @@ mod tests {
     }
 
     fn parked(keys: &[&str]) -> TaskRecord {
-        let asks = keys
+        let input_requests = keys
             .iter()
             .map(|key| KeyedInputRequest { key: (*key).into(), question: InputRequest::Roots });
         let mut record = record();
-        assert!(record.await_input(asks.collect(), 2));
+        assert!(record.await_input(input_requests.collect(), 2));
         record
     }
 

@@ -33,9 +33,7 @@ impl Tasks {
             Operation::GetTask { id } => self.status(&key(id)).await?,
             Operation::TaskResult { id } => return self.result(&key(id), context).await,
             Operation::ListTasks(cursor) => self.list(cursor.as_deref(), context).await?,
-            Operation::UpdateTask { id, responses: answers } => {
-                self.update(&key(id), answers).await?
-            }
+            Operation::UpdateTask { id, responses } => self.update(&key(id), responses).await?,
             Operation::CancelTask { id } => self.cancel(&key(id), context).await?,
             other => {
                 return Err(Fault::new(FaultKind::MethodNotFound, "").with_subject(other.method()));
@@ -68,14 +66,14 @@ impl Tasks {
         Ok(Payload::Task(Arc::new(record.task)))
     }
 
-    async fn update(&self, key: &TaskKey, answers: &Raw) -> Result<Payload, Fault> {
-        let given: ResponsesByKey = answers.decode().map_err(|error| {
+    async fn update(&self, key: &TaskKey, responses: &Raw) -> Result<Payload, Fault> {
+        let arguments: ResponsesByKey = responses.decode().map_err(|error| {
             Fault::new(FaultKind::InvalidParams, format!("`inputResponses`: {error}"))
         })?;
         let changed = self
             .shared
             .store
-            .change(key, |record, now| record.accept_responses(given.clone(), now))
+            .change(key, |record, now| record.accept_responses(arguments.clone(), now))
             .await?;
         if changed == TaskChange::NotFound { Err(unknown_task()) } else { Ok(Payload::Empty) }
     }
@@ -125,7 +123,7 @@ impl Tasks {
     /// Waits until the task is over and returns the outcome of its call. Meanwhile its input requests are sent as
     /// requests of the server, on behalf of this request (2025-11-25 basic/utilities/tasks, input required).
     async fn result(&self, key: &TaskKey, context: &Context) -> Result<Outcome, Fault> {
-        let mut news = self.shared.store.watch(key).await?;
+        let mut watch = self.shared.store.watch(key).await?;
         loop {
             // Registered before the record is read, so that a claim that is released in between is noticed.
             let freed = self.shared.claims.released();
@@ -139,8 +137,8 @@ impl Tasks {
                 }
                 TaskState::Ended(TaskOutcome::Fault(fault)) => return Err(fault),
                 TaskState::Cancelled => return Err(cancelled_fault()),
-                TaskState::InputRequired(asks) => {
-                    let claimed = self.shared.claim_requests(key, asks, context);
+                TaskState::InputRequired(input_requests) => {
+                    let claimed = self.shared.claim_requests(key, input_requests, context);
                     if !claimed.is_empty() {
                         self.shared.request_inputs(key, claimed, context).await?;
                         continue;
@@ -149,7 +147,7 @@ impl Tasks {
                 TaskState::Working => {}
             }
             tokio::select! {
-                () = news.changed() => {}
+                () = watch.changed() => {}
                 () = freed => {}
             }
         }
@@ -161,7 +159,7 @@ impl TaskShared {
     fn claim_requests(
         &self,
         key: &TaskKey,
-        asks: Vec<KeyedInputRequest>,
+        input_requests: Vec<KeyedInputRequest>,
         context: &Context,
     ) -> Vec<(InputClaim<'_>, KeyedInputRequest)> {
         let caller = context.caller();
@@ -170,7 +168,7 @@ impl TaskShared {
                 && ask.question.is_supported_by(caller.rules)
         };
         let claim = |ask: KeyedInputRequest| Some((self.claims.claim(key.id(), &ask.key)?, ask));
-        asks.into_iter().filter(can).filter_map(claim).collect()
+        input_requests.into_iter().filter(can).filter_map(claim).collect()
     }
 
     /// Sends all of these together, in their order, until each has its response or one is refused.
@@ -199,15 +197,15 @@ impl TaskShared {
         ask: KeyedInputRequest,
         context: &Context,
     ) -> Result<(), InputFailure> {
-        let (question, form) = lower_input_request(ask.question, context.caller().rules);
-        let answered = context.send_input_request(question).await;
-        match answered {
-            Ok(answer) => {
-                let answer =
-                    form.map_or_else(|| answer.clone(), |form| form.raise_response(&answer));
-                let given = ResponsesByKey::from([(ask.key, answer)]);
+        let (input_request, form) = lower_input_request(ask.question, context.caller().rules);
+        let result = context.send_input_request(input_request).await;
+        match result {
+            Ok(response) => {
+                let response =
+                    form.map_or_else(|| response.clone(), |form| form.raise_response(&response));
+                let arguments = ResponsesByKey::from([(ask.key, response)]);
                 self.store
-                    .change(key, |record, now| record.accept_responses(given.clone(), now))
+                    .change(key, |record, now| record.accept_responses(arguments.clone(), now))
                     .await?;
                 Ok(())
             }
@@ -233,8 +231,8 @@ impl From<Fault> for InputFailure {
 
 /// The index after the last task of the previous page; if that task was removed, its former position.
 fn resume(ids: &[String], position: &Position) -> usize {
-    let place = ids.iter().position(|id| *id == position.after).map(|place| place + 1);
-    place.unwrap_or_else(|| position.index.saturating_sub(1)).min(ids.len())
+    let index = ids.iter().position(|id| *id == position.after).map(|index| index + 1);
+    index.unwrap_or_else(|| position.index.saturating_sub(1)).min(ids.len())
 }
 
 fn cancelled_fault() -> Fault {

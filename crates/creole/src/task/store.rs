@@ -111,8 +111,9 @@ impl TaskStore {
             if !change(&mut record, now) {
                 return Ok(TaskChange::Unchanged(Box::new(record)));
             }
-            let left = (record.task.created_ms + record.task.ttl_ms).saturating_sub(now).max(1);
-            let ttl = Some(Duration::from_millis(left));
+            let remaining =
+                (record.task.created_ms + record.task.ttl_ms).saturating_sub(now).max(1);
+            let ttl = Some(Duration::from_millis(remaining));
             let value = self.encode_record(&record)?;
             let won = self.state.swap(&path, Some(entry.version), value, ttl).await;
             if won.map_err(state_fault)?.is_some() {
@@ -136,8 +137,8 @@ impl TaskStore {
     /// Watches a task from now on: a waiter reads the record first, and again after each signal.
     pub(crate) async fn watch(&self, key: &TaskKey) -> Result<TaskWatch, Fault> {
         let path = key.path().ok_or_else(unknown_task)?;
-        let news = self.state.subscribe(&path).await.map_err(state_fault)?;
-        Ok(TaskWatch { subscription: news })
+        let subscription = self.state.subscribe(&path).await.map_err(state_fault)?;
+        Ok(TaskWatch { subscription })
     }
 
     /// The ids of a principal's tasks, oldest first.
@@ -151,10 +152,10 @@ impl TaskStore {
         let ends_ms = record.task.created_ms + record.task.ttl_ms;
         for _ in 0..MAX_ATTEMPTS {
             let (mut index, version) = self.index(&path).await?;
-            let most = self.limits.per_principal;
-            if index.tasks.len() >= most {
+            let max = self.limits.per_principal;
+            if index.tasks.len() >= max {
                 let detail = format!(
-                    "the limit of {most} tasks per principal is reached; cancel or finish one"
+                    "the limit of {max} tasks per principal is reached; cancel or finish one"
                 );
                 return Err(Fault::new(FaultKind::Busy, detail));
             }
@@ -196,11 +197,11 @@ impl TaskStore {
 
     fn encode_record(&self, record: &TaskRecord) -> Result<Bytes, Fault> {
         let text = serde_json::to_vec(record).map_err(corrupt_record_fault)?;
-        let most = self.limits.record_bytes;
-        match text.len() <= most {
+        let max = self.limits.record_bytes;
+        match text.len() <= max {
             true => Ok(text.into()),
             false => {
-                let detail = format!("the record of the task has more than {most} bytes");
+                let detail = format!("the record of the task has more than {max} bytes");
                 Err(Fault::new(FaultKind::InvalidParams, detail))
             }
         }

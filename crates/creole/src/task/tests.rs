@@ -193,10 +193,16 @@ async fn input_responses_that_are_too_long_are_refused_and_others_are_accepted()
 async fn an_input_request_that_is_repeated_after_its_response_ends_the_task() {
     let run: RunCall = Arc::new(|call| {
         let schema = json!({"type": "object"});
-        let question = form("Again?", &schema);
-        let asks = vec![creole_proto::model::KeyedInputRequest { key: "q".into(), question }];
+        let input_request = form("Again?", &schema);
+        let input_requests = vec![creole_proto::model::KeyedInputRequest {
+            key: "q".into(),
+            question: input_request,
+        }];
         drop(call);
-        Box::pin(std::future::ready(Outcome::InputRequired { requests: asks, request_state: None }))
+        Box::pin(std::future::ready(Outcome::InputRequired {
+            requests: input_requests,
+            request_state: None,
+        }))
     });
     let tasks = tasks(TaskLimits::default());
     let id = make(&tasks, modern("ada"), run).await.unwrap().id;
@@ -269,9 +275,9 @@ async fn ended(store: TaskStore, key: TaskKey) -> TaskChange {
 }
 
 async fn answered(store: TaskStore, key: TaskKey) -> TaskChange {
-    let answer = Raw::from_value(&json!({"action": "accept", "content": {}}));
-    let given = ResponsesByKey::from([("q".to_owned(), answer)]);
-    store.change(&key, |record, now| record.accept_responses(given.clone(), now)).await.unwrap()
+    let response = Raw::from_value(&json!({"action": "accept", "content": {}}));
+    let arguments = ResponsesByKey::from([("q".to_owned(), response)]);
+    store.change(&key, |record, now| record.accept_responses(arguments.clone(), now)).await.unwrap()
 }
 
 fn has_won(changed: &TaskChange) -> bool {

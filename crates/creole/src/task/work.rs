@@ -54,30 +54,32 @@ impl TaskShared {
     async fn run_to_end(&self, job: TaskJob, context: Context) -> Result<(), Fault> {
         let TaskJob { call, run, key, mut round } = job;
         let mut answered = round.answers.clone();
-        let mut news = self.store.watch(&key).await?;
+        let mut watch = self.store.watch(&key).await?;
         for _ in 0..=MAX_ROUNDS {
-            let mut again = call.clone();
-            again.context = context.with_round(round.clone());
+            let mut repeated = call.clone();
+            repeated.context = context.with_round(round.clone());
             let outcome = tokio::select! {
                 biased;
-                over = self.wait_cancelled(&key, &mut news, &context) => return over,
-                outcome = run(again) => outcome,
+                over = self.wait_cancelled(&key, &mut watch, &context) => return over,
+                outcome = run(repeated) => outcome,
             };
-            let (asks, state) = match outcome {
-                Outcome::InputRequired { requests: asks, request_state: state } => (asks, state),
+            let (input_requests, state) = match outcome {
+                Outcome::InputRequired { requests: input_requests, request_state: state } => {
+                    (input_requests, state)
+                }
                 done => return self.end(&key, task_end(done)).await,
             };
-            if let Some(fault) = repeated_key_fault(&asks, &answered) {
+            if let Some(fault) = repeated_key_fault(&input_requests, &answered) {
                 return self.end(&key, TaskOutcome::Fault(fault)).await;
             }
-            match self.wait_for_input(&key, asks, &mut news).await? {
-                AfterInput::Answered(given) => {
+            match self.wait_for_input(&key, input_requests, &mut watch).await? {
+                AfterInput::Answered(arguments) => {
                     let fresh = |key: &String| !answered.contains_key(key);
                     let new: ResponsesByKey =
-                        given.clone().into_iter().filter(|(key, _)| fresh(key)).collect();
+                        arguments.clone().into_iter().filter(|(key, _)| fresh(key)).collect();
                     round = round.into_next_round(state);
                     round.answers.extend(new);
-                    answered = given;
+                    answered = arguments;
                 }
                 AfterInput::Refused(fault) => {
                     return self.end(&key, TaskOutcome::Fault(fault)).await;
@@ -93,19 +95,19 @@ impl TaskShared {
     async fn wait_cancelled(
         &self,
         key: &TaskKey,
-        news: &mut TaskWatch,
+        watch: &mut TaskWatch,
         context: &Context,
     ) -> Result<(), Fault> {
-        let over = self.wait_finished(key, news).await;
+        let over = self.wait_finished(key, watch).await;
         context.canceller().cancel();
         over
     }
 
     /// Resolves when the task was ended from outside.
-    async fn wait_finished(&self, key: &TaskKey, news: &mut TaskWatch) -> Result<(), Fault> {
+    async fn wait_finished(&self, key: &TaskKey, watch: &mut TaskWatch) -> Result<(), Fault> {
         loop {
             match self.store.read(key).await? {
-                Some(record) if !record.task.state.is_terminal() => news.changed().await,
+                Some(record) if !record.task.state.is_terminal() => watch.changed().await,
                 _ => return Ok(()),
             }
         }
@@ -114,11 +116,13 @@ impl TaskShared {
     async fn wait_for_input(
         &self,
         key: &TaskKey,
-        asks: Vec<KeyedInputRequest>,
-        news: &mut TaskWatch,
+        input_requests: Vec<KeyedInputRequest>,
+        watch: &mut TaskWatch,
     ) -> Result<AfterInput, Fault> {
-        let parked =
-            self.store.change(key, |record, now| record.await_input(asks.clone(), now)).await;
+        let parked = self
+            .store
+            .change(key, |record, now| record.await_input(input_requests.clone(), now))
+            .await;
         match parked {
             Ok(TaskChange::Updated(_)) => {}
             Ok(TaskChange::NotFound | TaskChange::Unchanged(_)) => return Ok(AfterInput::Over),
@@ -127,7 +131,7 @@ impl TaskShared {
         loop {
             let Some(record) = self.store.read(key).await? else { return Ok(AfterInput::Over) };
             match (&record.task.state, record.refused) {
-                (TaskState::InputRequired(_), _) => news.changed().await,
+                (TaskState::InputRequired(_), _) => watch.changed().await,
                 (TaskState::Working, Some(reason)) => {
                     return Ok(AfterInput::Refused(Fault::new(FaultKind::InputRefused, reason)));
                 }
@@ -160,8 +164,11 @@ fn task_end(outcome: Outcome) -> TaskOutcome {
 }
 
 /// A key names one input request during the whole life of a task (SEP-2663, task update requests).
-fn repeated_key_fault(asks: &[KeyedInputRequest], answers: &ResponsesByKey) -> Option<Fault> {
-    let again = asks.iter().find(|ask| answers.contains_key(&ask.key))?;
+fn repeated_key_fault(
+    input_requests: &[KeyedInputRequest],
+    responses: &ResponsesByKey,
+) -> Option<Fault> {
+    let again = input_requests.iter().find(|ask| responses.contains_key(&ask.key))?;
     let detail = format!("the input request `{}` was repeated after its response", again.key);
     Some(Fault::new(FaultKind::Internal, detail))
 }

@@ -148,9 +148,9 @@ async fn a_hanging_server_times_out_in_spite_of_progress() {
 #[tokio::test]
 async fn the_end_of_a_connection_ends_its_calls() {
     let connection = inside(Era::Handshake, &ToolWatch::default()).await;
-    let mut calling = connection.start_call(tool("wait", json!({})));
+    let mut received = connection.start_call(tool("wait", json!({})));
     connection.close().await;
-    let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
+    let outcome = timeout(LONG, received.outcome(drop)).await.unwrap();
     assert_eq!(fault(outcome).kind, FaultKind::BackendUnavailable);
     let closed = timeout(LONG, connection.wait_closed()).await.unwrap();
     assert!(!closed.session_lost);

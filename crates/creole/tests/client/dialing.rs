@@ -25,19 +25,19 @@ fn handshake() -> DetectedEra {
     DetectedEra::of(Rules::NEWEST_HANDSHAKE)
 }
 
-fn dialer(way: Address) -> Connector {
-    Connector::new(way, profile(ClientLimits::default()))
+fn dialer(address: Address) -> Connector {
+    Connector::new(address, profile(ClientLimits::default()))
 }
 
-async fn dial(dialer: &Connector) -> creole::internal::client::Connection {
-    timeout(LONG, dialer.connect(&ClientOffer::default())).await.unwrap().unwrap()
+async fn dial(connector: &Connector) -> creole::internal::client::Connection {
+    timeout(LONG, connector.connect(&ClientOffer::default())).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn a_child_of_the_newest_revision_is_used_in_it() {
-    let dialer = dialer(Address::Child(child()));
-    let connection = dial(&dialer).await;
-    assert_eq!(dialer.detected(), Some(stateless()));
+    let connector = dialer(Address::Child(child()));
+    let connection = dial(&connector).await;
+    assert_eq!(connector.detected(), Some(stateless()));
     assert_eq!(text(call(&connection, tool("echo", json!({"message": "m"}))).await), "m");
 }
 
@@ -83,8 +83,8 @@ impl CountedProgram {
     }
 }
 
-async fn dial_in(dialer: &Connector, era: Era) -> creole::internal::client::Connection {
-    timeout(LONG, dialer.connect_in(era, &ClientOffer::default())).await.unwrap().unwrap()
+async fn dial_in(connector: &Connector, era: Era) -> creole::internal::client::Connection {
+    timeout(LONG, connector.connect_in(era, &ClientOffer::default())).await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -118,16 +118,16 @@ async fn the_probed_process_is_the_one_that_is_used() {
 #[tokio::test]
 async fn a_server_of_both_eras_serves_each_caller_in_its_own() {
     let both = answering(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
-    let dialer = dialer(Address::Child(sh(&both)));
+    let connector = dialer(Address::Child(sh(&both)));
     for era in [Era::Stateless, Era::Handshake, Era::Stateless, Era::Handshake] {
-        assert_eq!(dial_in(&dialer, era).await.greeting().rules.era, era);
+        assert_eq!(dial_in(&connector, era).await.greeting().rules.era, era);
     }
-    assert_eq!(dialer.supported_eras(), EraSupport::BOTH);
+    assert_eq!(connector.supported_eras(), EraSupport::BOTH);
     for revision in ["2025-06-18", "2026-07-28"] {
         let rules = Revision::from_name(revision).unwrap().rules();
-        let dialer = self::dialer(Address::Child(sh(&both))).pin_revision(rules);
+        let pinned = dialer(Address::Child(sh(&both))).pin_revision(rules);
         for era in [Era::Stateless, Era::Handshake] {
-            assert_eq!(dial_in(&dialer, era).await.greeting().rules.era, rules.era);
+            assert_eq!(dial_in(&pinned, era).await.greeting().rules.era, rules.era);
         }
     }
 }
@@ -172,8 +172,8 @@ async fn a_slow_child_is_started_once_and_used_in_its_own_era() {
     let listed = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"resultType":"complete","tools":[]}}"#;
     let rows = [("server/discover", DISCOVERED), ("initialize\"", REFUSED), ("tools/list", listed)];
     let server = CountedProgram::new(&format!("sleep 3.5\n{}", answering(&rows, ":")));
-    let dialer = dialer(server.way());
-    let connection = dial(&dialer).await;
+    let connector = dialer(server.way());
+    let connection = dial(&connector).await;
     assert_eq!(connection.greeting().rules.era, Era::Stateless);
     assert_eq!(server.starts(), 1);
     // The late response to the handshake is not taken for the response to a call.
@@ -193,23 +193,23 @@ async fn a_child_that_is_silent_after_the_probe_is_replaced() {
         handshake_timeout: std::time::Duration::from_secs(5),
         ..ClientLimits::default()
     };
-    let dialer = Connector::new(server.way(), profile(limits));
-    let connection = dial(&dialer).await;
+    let connector = Connector::new(server.way(), profile(limits));
+    let connection = dial(&connector).await;
     assert_eq!(connection.greeting().rules.era, Era::Handshake);
     assert_eq!(server.starts(), 2);
 }
 
 #[tokio::test]
 async fn messages_before_the_probe_response_are_not_lost() {
-    let said = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"early"}}"#;
-    let script = answering(&[("initialize\"", &format!("{said}'; echo '{SHAKEN}"))], ":");
-    let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let text = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"early"}}"#;
+    let script = answering(&[("initialize\"", &format!("{text}'; echo '{SHAKEN}"))], ":");
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let on_log: creole::internal::client::OnLog =
-        std::sync::Arc::new(move |event| _ = heard.send(event));
+        std::sync::Arc::new(move |event| _ = sender.send(event));
     let offer = ClientOffer { on_log: Some(on_log), ..ClientOffer::default() };
-    let dialer = dialer(Address::Child(sh(&script)));
-    timeout(LONG, dialer.connect_in(Era::Handshake, &offer)).await.unwrap().unwrap();
-    assert!(timeout(LONG, hears.recv()).await.unwrap().is_some());
+    let connector = dialer(Address::Child(sh(&script)));
+    timeout(LONG, connector.connect_in(Era::Handshake, &offer)).await.unwrap().unwrap();
+    assert!(timeout(LONG, receiver.recv()).await.unwrap().is_some());
 }
 
 fn web(address: std::net::SocketAddr) -> Address {
@@ -248,12 +248,12 @@ async fn a_server_that_contradicts_what_is_known_is_asked_again() {
         }
     };
     let (address, _) = serve(script).await;
-    let dialer = dialer(web(address));
-    dial(&dialer).await;
-    assert_eq!(dialer.detected(), Some(stateless()));
-    let connection = dial(&dialer).await;
+    let connector = dialer(web(address));
+    dial(&connector).await;
+    assert_eq!(connector.detected(), Some(stateless()));
+    let connection = dial(&connector).await;
     assert_eq!(connection.greeting().rules.era, Era::Handshake);
-    assert_eq!(dialer.detected(), Some(handshake()));
+    assert_eq!(connector.detected(), Some(handshake()));
 }
 
 #[tokio::test]

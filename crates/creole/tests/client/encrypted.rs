@@ -102,14 +102,14 @@ pub(crate) async fn serve_recording() -> (SocketAddr, String, UnboundedReceiver<
     let (acceptor, certificate) = acceptor();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (heard, seen) = unbounded_channel();
+    let (sender, seen) = unbounded_channel();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let mut stream = acceptor.accept(stream).await.unwrap();
             let mut bytes = vec![0; 4096];
             let count = stream.read(&mut bytes).await.unwrap();
             // Most tests receive only the first.
-            _ = heard.send(String::from_utf8_lossy(&bytes[..count]).into_owned());
+            _ = sender.send(String::from_utf8_lossy(&bytes[..count]).into_owned());
         }
     });
     (address, certificate, seen)
@@ -167,12 +167,12 @@ async fn call_often(address: SocketAddr, certificate: &str, more: &str) {
 async fn an_expired_or_unknown_certificate_is_refused_by_name() {
     let (expired, certificate) = serve(2021).await;
     let (unknown, _) = serve(3000).await;
-    for (address, why) in [(expired, "expired"), (unknown, "invalid peer certificate")] {
+    for (address, reason) in [(expired, "expired"), (unknown, "invalid peer certificate")] {
         let server = HttpServer::new(target(address, &certificate));
         let fault = open(server, Era::Stateless).await.unwrap_err();
         assert_eq!(fault.kind, FaultKind::BackendUnavailable);
         assert!(fault.detail.starts_with("`web` cannot be trusted: "), "{}", fault.detail);
-        assert!(fault.detail.contains(why), "{}", fault.detail);
+        assert!(fault.detail.contains(reason), "{}", fault.detail);
         assert!(!fault.detail.contains("/mcp"), "{}", fault.detail);
     }
 }

@@ -97,12 +97,12 @@ async fn questions_are_asked_and_answered_in_both_ways() {
     let connection = connect(Era::Stateless, &ToolWatch::default()).await;
     let outcome = call(&connection, tool("ask", json!({}))).await;
     let Outcome::InputRequired { requests, request_state } = outcome else { panic!("{outcome:?}") };
-    let answer = json!({"action": "accept", "content": {"name": "Ada"}});
-    let answers = Raw::from_value(&json!({requests[0].key.as_str(): answer}));
-    let mut again = tool("ask", json!({}));
-    again.options.input_responses =
-        Some(InputResponses { responses: Some(answers), request_state });
-    assert_eq!(text(call(&connection, again).await), "hello \"Ada\"");
+    let response = json!({"action": "accept", "content": {"name": "Ada"}});
+    let responses = Raw::from_value(&json!({requests[0].key.as_str(): response}));
+    let mut repeated = tool("ask", json!({}));
+    repeated.options.input_responses =
+        Some(InputResponses { responses: Some(responses), request_state });
+    assert_eq!(text(call(&connection, repeated).await), "hello \"Ada\"");
 }
 
 #[tokio::test]
@@ -178,8 +178,8 @@ async fn a_server_that_is_not_there_is_named_without_its_address() {
 async fn a_connection_that_is_closed_ends_its_session() {
     let (address, _) = serve(&ToolWatch::default()).await;
     let one = open(HttpServer::new(target(address)), Era::Handshake).await.unwrap();
-    let mut calling = one.start_call(tool("wait", json!({})));
+    let mut call = one.start_call(tool("wait", json!({})));
     one.close().await;
-    let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
+    let outcome = timeout(LONG, call.outcome(drop)).await.unwrap();
     assert_eq!(fault(outcome).detail, "the connection to `web` was closed");
 }

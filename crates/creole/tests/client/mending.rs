@@ -69,14 +69,14 @@ async fn headers_that_a_server_misses_are_learnt_from_its_list() {
                     ),
                     "",
                 ),
-                (false, Some(place)) => document(&said(request, &place), ""),
+                (false, Some(location)) => document(&said(request, &location), ""),
                 (false, None) => mismatch(request),
             }
         })
     };
     let (client, count) = client(script).await;
-    let given = json!({"place": "here"});
-    let result = timeout(LONG, client.call_tool("t", &given)).await.unwrap().unwrap();
+    let value = json!({"place": "here"});
+    let result = timeout(LONG, client.call_tool("t", &value)).await.unwrap().unwrap();
     assert!(result.text().contains("here"), "{result:?}");
     assert_eq!((count("tools/list"), count("tools/call")), (1, 2));
     let fault = timeout(LONG, client.call_tool("other", &json!({}))).await.unwrap().unwrap_err();

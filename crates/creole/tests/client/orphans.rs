@@ -46,11 +46,11 @@ fn exits_without_a_message() {
     let guardian = ["env".into(), format!("{PART}=guards").into()];
     let guardian = guardian.into_iter().chain([std::env::current_exe().unwrap().into_os_string()]);
     let guardian: Vec<OsString> = guardian.chain(arguments("guards").map(OsString::from)).collect();
-    let guardian = Reaper::start(&guardian[0], &guardian[1..]).unwrap();
+    let reaper = Reaper::start(&guardian[0], &guardian[1..]).unwrap();
     let script =
         "trap '' TERM HUP; exec </dev/null; sleep 1000 & echo \"pids $$ $!\" >&2; wait; sleep 9";
     let mut program = Program::new("files", "sh").args(["-c", script]);
-    program.reaper = Some(guardian);
+    program.reaper = Some(reaper);
     runtime.block_on(async {
         let (child, _stdin, _stdout) = Child::start(&program).await.unwrap();
         let line = || child.tail().last_line().filter(|line| line.starts_with("pids "));
@@ -96,11 +96,11 @@ fn is_alive(pid: &str) -> bool {
 #[test]
 fn a_guarded_child_and_its_children_do_not_outlive_the_process_that_started_them() {
     let mut parent = part("exits_without_a_message").stdout(Stdio::piped()).spawn().unwrap();
-    let mut said = String::new();
+    let mut text = String::new();
     // The children do not hold this pipe: it ends with the parent.
-    parent.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    parent.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     assert!(!parent.wait().unwrap().success());
-    let pids = said.lines().find_map(|line| line.strip_prefix("pids ")).expect(&said);
+    let pids = text.lines().find_map(|line| line.strip_prefix("pids ")).expect(&text);
     let left = || format!("some of {pids} are left");
     blocking::eventually(left, || !pids.split(' ').any(is_alive));
 }

@@ -81,8 +81,8 @@ async fn carry(mut client: TcpStream, heads: Arc<Mutex<Vec<String>>>, answer: Op
         client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.unwrap();
         _ = copy_bidirectional(&mut client, &mut server).await;
     } else {
-        let place = words[1].strip_prefix("http://").unwrap();
-        let (host, path) = place.split_once('/').unwrap();
+        let location = words[1].strip_prefix("http://").unwrap();
+        let (host, path) = location.split_once('/').unwrap();
         let mut server = TcpStream::connect(host).await.unwrap();
         let (_, rest) = head.split_once("\r\n").unwrap();
         let kept = rest.lines().filter(|line| !line.starts_with("proxy-")).collect::<Vec<_>>();
@@ -173,16 +173,20 @@ async fn an_error_of_a_proxy_is_reported_as_one_of_the_proxy() {
         ("220 mail ready\r\n", "did not respond with HTTP"),
     ];
     let mut rows = vec![(dead, "127.0.0.1:1".to_owned(), "refuses connections")];
-    for (answer, why) in answers {
+    for (answer, reason) in answers {
         let proxy = Proxy::start(Some(answer)).await;
-        rows.push((proxy.named(""), proxy.address.to_string(), why));
+        rows.push((proxy.named(""), proxy.address.to_string(), reason));
     }
-    for (proxies, place, why) in rows {
+    for (proxies, location, reason) in rows {
         let target =
             HttpAddress::with_proxies(proxies, "web", "https://far.example/mcp", None).unwrap();
         let fault = echoed(target, Era::Stateless).await.unwrap_err();
-        let begin = format!("`web` cannot be reached: the proxy {place} ");
-        assert!(fault.detail.starts_with(&begin) && fault.detail.contains(why), "{}", fault.detail);
+        let begin = format!("`web` cannot be reached: the proxy {location} ");
+        assert!(
+            fault.detail.starts_with(&begin) && fault.detail.contains(reason),
+            "{}",
+            fault.detail
+        );
         assert!(
             !fault.detail.contains("ann:") && !fault.detail.contains("ss@"),
             "{}",
@@ -198,8 +202,8 @@ async fn a_proxy_of_an_unknown_kind_is_never_gone_around() {
         HttpAddress::with_proxies(socks.clone(), "web", "http://127.0.0.1:1/", None).unwrap_err();
     assert!(fault.detail.contains("the unsupported scheme `socks5`"), "{}", fault.detail);
     let fetcher = Fetcher::with_proxies(socks, AllowedAddresses::Anywhere, false);
-    let why = fetcher.fetch(&sent("http://127.0.0.1:1/"), 9).await.unwrap_err().to_string();
-    assert!(why.contains("socks5"), "{why}");
+    let reason = fetcher.fetch(&sent("http://127.0.0.1:1/"), 9).await.unwrap_err().to_string();
+    assert!(reason.contains("socks5"), "{reason}");
 }
 
 fn sent(url: &str) -> FetchRequest {
@@ -215,8 +219,8 @@ async fn a_service_is_fetched_through_a_proxy_that_resolves_its_name() {
         Fetcher::with_proxies(proxy.named("direct.example"), AllowedAddresses::Public, false);
     let mut request = sent("http://no-such-name.example/x?y=1");
     request.headers.insert("proxy-authorization", "mine".parse().unwrap());
-    let answer = fetcher.fetch(&request, 100).await.unwrap();
-    assert_eq!(answer.body().as_ref(), b"hello");
+    let response = fetcher.fetch(&request, 100).await.unwrap();
+    assert_eq!(response.body().as_ref(), b"hello");
     let heads = proxy.heads();
     assert!(
         heads[0].starts_with("GET http://no-such-name.example/x?y=1 HTTP/1.1\r\n"),

@@ -52,17 +52,17 @@ pub(crate) async fn serve(script: ResponseScript) -> (SocketAddr, Arc<Mutex<Vec<
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let seen = Arc::<Mutex<Vec<SeenRequest>>>::default();
-    let noted = Arc::clone(&seen);
+    let recorded = Arc::clone(&seen);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let noted = Arc::clone(&noted);
+            let recorded = Arc::clone(&recorded);
             tokio::spawn(async move {
                 let Some(request) = read(&mut stream).await else { return };
-                noted.lock().unwrap().push(request.clone());
-                let answer = script(&request);
+                recorded.lock().unwrap().push(request.clone());
+                let response = script(&request);
                 // The client may have disconnected.
-                let _ = stream.write_all(answer.as_bytes()).await;
-                if answer.ends_with("\n: stay\n\n") {
+                let _ = stream.write_all(response.as_bytes()).await;
+                if response.ends_with("\n: stay\n\n") {
                     let _ = stream.read(&mut [0]).await;
                 }
             });
@@ -264,10 +264,10 @@ async fn a_stream_with_event_ids_is_taken_up_again_where_it_broke_off() {
         }
     };
     let (connection, seen) = connect(script, Era::Handshake).await;
-    let mut calling = connection.start_call(tool("x", json!({})));
+    let mut call = connection.start_call(tool("x", json!({})));
     // The script needs the id of the request.
-    assert_eq!(calling.key().0, 2, "the second request of the session");
-    let outcome = timeout(LONG, calling.outcome(drop)).await.unwrap();
+    assert_eq!(call.key().0, 2, "the second request of the session");
+    let outcome = timeout(LONG, call.outcome(drop)).await.unwrap();
     assert_eq!(text(outcome), "resumed");
     let seen = seen.lock().unwrap();
     assert_eq!(seen.iter().filter(|request| request.is("tools/call")).count(), 1);
@@ -286,9 +286,9 @@ async fn streams_of_the_stateless_era_are_never_taken_up_again() {
 #[tokio::test]
 async fn a_connection_that_was_closed_while_nobody_used_it_is_not_used_again() {
     let script: ResponseScript = |request| {
-        let answer = opening(request).unwrap_or_else(|| document(&said(request, "hi"), ""));
+        let response = opening(request).unwrap_or_else(|| document(&said(request, "hi"), ""));
         // The response does not announce that the connection closes.
-        answer.replace("Connection: close\r\n", "")
+        response.replace("Connection: close\r\n", "")
     };
     let (connection, seen) = connect(script, Era::Handshake).await;
     for _ in 0..5 {
@@ -353,8 +353,8 @@ pub(crate) async fn serve_old(endpoint: &'static str) -> SocketAddr {
         let first = stream(&format!("event: endpoint\ndata: {endpoint}\n\n"));
         events.write_all(first.as_bytes()).await.unwrap();
         tokio::spawn(async move {
-            while let Some(answer) = answered.recv().await {
-                events.write_all(answer.as_bytes()).await.unwrap();
+            while let Some(response) = answered.recv().await {
+                events.write_all(response.as_bytes()).await.unwrap();
             }
         });
         while let Ok((mut stream, _)) = listener.accept().await {

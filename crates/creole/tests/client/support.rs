@@ -69,9 +69,9 @@ pub(crate) fn server(watch: &ToolWatch) -> Server {
 
 async fn asking(_: Value, context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
-    let answer = context.elicit_with("name", form("Who?", &schema))?;
-    match answer.action {
-        ElicitAction::Accept => Ok(format!("hello {}", answer.content.unwrap_or_default()["name"])),
+    let result = context.elicit_with("name", form("Who?", &schema))?;
+    match result.action {
+        ElicitAction::Accept => Ok(format!("hello {}", result.content.unwrap_or_default()["name"])),
         _ => Err(ToolError::failed("no name")),
     }
 }
@@ -170,10 +170,10 @@ pub(crate) async fn call_answering(
     request: CallRequest,
     content: Value,
 ) -> Outcome {
-    let answer = Raw::from_value(&json!({"action": "accept", "content": content}));
-    let on_news = |news: CallEvent| {
-        if let CallEvent::InputRequested(asked) = news {
-            asked.responder.respond(Ok(answer.clone()));
+    let response = Raw::from_value(&json!({"action": "accept", "content": content}));
+    let on_news = |event: CallEvent| {
+        if let CallEvent::InputRequested(input_request) = event {
+            input_request.responder.respond(Ok(response.clone()));
         }
     };
     timeout(LONG, connection.call(request, on_news)).await.unwrap()

@@ -40,8 +40,8 @@ async fn a_session_exists_until_it_is_deleted() {
     let (endpoint, _) = endpoint();
     let session = open(&endpoint).await;
     assert!(session.len() >= 22 && session.bytes().all(|byte| byte.is_ascii_graphic()));
-    let answer = document(endpoint.handle(call(&session, 1, "echo")).await).await;
-    assert_eq!(answer["id"], 1);
+    let response = document(endpoint.handle(call(&session, 1, "echo")).await).await;
+    assert_eq!(response["id"], 1);
     assert_eq!(endpoint.handle(delete(&session)).await.status(), 204);
     assert_eq!(endpoint.handle(call(&session, 2, "echo")).await.status(), 404);
     assert_eq!(endpoint.handle(delete(&session)).await.status(), 404);
@@ -132,12 +132,12 @@ async fn changes_reach_the_stream_that_belongs_to_no_request_and_only_the_newest
 #[tokio::test]
 async fn a_session_continues_in_another_process_that_shares_the_state() {
     let state = State::default();
-    let (here, there) = (endpoint_on(&state), endpoint_on(&state));
-    let session = open(&here).await;
+    let (first, second) = (endpoint_on(&state), endpoint_on(&state));
+    let session = open(&first).await;
     let level = json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": {"level": "error"}});
-    assert_eq!(there.handle(in_session(&session, &level)).await.status(), 200);
-    assert_eq!(document(there.handle(call(&session, 2, "echo")).await).await["id"], 2);
-    assert_eq!(here.handle(delete(&session)).await.status(), 204);
+    assert_eq!(second.handle(in_session(&session, &level)).await.status(), 200);
+    assert_eq!(document(second.handle(call(&session, 2, "echo")).await).await["id"], 2);
+    assert_eq!(first.handle(delete(&session)).await.status(), 204);
     let elsewhere = endpoint_on(&state);
     assert_eq!(elsewhere.handle(call(&session, 3, "echo")).await.status(), 404);
 }
@@ -166,16 +166,16 @@ fn watching_on(state: &State) -> (McpEndpoint, mpsc::UnboundedReceiver<String>) 
 #[tokio::test]
 async fn a_session_that_goes_on_elsewhere_has_its_resources_watched_there() {
     let state = State::default();
-    let (here, mut watched_here) = watching_on(&state);
-    let session = open(&here).await;
+    let (first, mut watched_here) = watching_on(&state);
+    let session = open(&first).await;
     let params = json!({"uri": "test://open"});
     let subscribe =
         json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": params});
-    assert_eq!(here.handle(in_session(&session, &subscribe)).await.status(), 200);
+    assert_eq!(first.handle(in_session(&session, &subscribe)).await.status(), 200);
     assert_eq!(watched_here.recv().await.as_deref(), Some("test://open"));
-    let (there, mut watched_there) = watching_on(&state);
+    let (second, mut watched_there) = watching_on(&state);
     let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
-    assert_eq!(there.handle(in_session(&session, &ping)).await.status(), 200);
+    assert_eq!(second.handle(in_session(&session, &ping)).await.status(), 200);
     assert_eq!(watched_there.recv().await.as_deref(), Some("test://open"));
     assert!(watched_here.try_recv().is_err() && watched_there.try_recv().is_err());
 }
@@ -228,9 +228,9 @@ const ANN: Option<&str> = Some("ann");
 const BOB: Option<&str> = Some("bob");
 
 /// An endpoint on this state, with room for so many sessions.
-fn endpoint_for(most: usize, state: &State) -> McpEndpoint {
+fn endpoint_for(max: usize, state: &State) -> McpEndpoint {
     let mut settings = EndpointSettings::default();
-    settings.max_sessions = most;
+    settings.max_sessions = max;
     settings.state = state.clone();
     McpEndpoint::new(service(&ToolWatch::default()), settings)
 }
@@ -267,8 +267,8 @@ async fn a_principal_that_uses_all_sessions_blocks_no_other_until_they_have_as_m
     for _ in 0..4 {
         anns.push(opened(&endpoint, ANN, HERE).await.unwrap());
     }
-    for place in [2, 0, 3, 1] {
-        assert_eq!(pinged(&endpoint, &anns[place], ANN).await, 200);
+    for index in [2, 0, 3, 1] {
+        assert_eq!(pinged(&endpoint, &anns[index], ANN).await, 200);
         delay(Duration::from_secs(1)).await;
     }
     for lost in [2, 0] {
@@ -350,9 +350,9 @@ async fn resumed_sessions_count_like_others() {
 async fn answers_to_nothing_and_messages_without_a_session_are_refused() {
     let (endpoint, _) = endpoint();
     let session = open(&endpoint).await;
-    let answer = json!({"jsonrpc": "2.0", "id": "creole-1", "result": {}});
-    assert_eq!(endpoint.handle(in_session(&session, &answer)).await.status(), 400);
-    assert_eq!(endpoint.handle(post(&[], &answer)).await.status(), 400);
+    let response = json!({"jsonrpc": "2.0", "id": "creole-1", "result": {}});
+    assert_eq!(endpoint.handle(in_session(&session, &response)).await.status(), 400);
+    assert_eq!(endpoint.handle(post(&[], &response)).await.status(), 400);
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     assert_eq!(endpoint.handle(post(&[], &list)).await.status(), 400);
     let version = [("mcp-session-id", &*session), ("mcp-protocol-version", "1900-01-01")];
@@ -383,66 +383,66 @@ async fn say(endpoint: &McpEndpoint, address: &str, who: &str, message: &serde_j
 #[tokio::test]
 async fn messages_of_the_transport_of_2024_reach_the_process_that_has_the_stream() {
     let (state, watch) = (State::default(), ToolWatch::default());
-    let (here, there) = (one_of_several(&state, &watch), one_of_several(&state, &watch));
-    let mut opening = request(Method::GET, &[("accept", "text/event-stream")], "");
-    *opening.uri_mut() = "/sse".parse().unwrap();
-    opening.extensions_mut().insert(named("ann"));
-    let mut stream = here.handle(opening).await;
-    let told = part(stream.body_mut()).await.unwrap();
-    let address = told.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
+    let (first, second) = (one_of_several(&state, &watch), one_of_several(&state, &watch));
+    let mut received = request(Method::GET, &[("accept", "text/event-stream")], "");
+    *received.uri_mut() = "/sse".parse().unwrap();
+    received.extensions_mut().insert(named("ann"));
+    let mut stream = first.handle(received).await;
+    let message = part(stream.body_mut()).await.unwrap();
+    let address = message.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     assert_eq!(
-        say(&there, &address, "bob", &hello).await,
+        say(&second, &address, "bob", &hello).await,
         404,
         "the session belongs to another principal"
     );
-    assert_eq!(say(&there, &address, "ann", &hello).await, 202);
+    assert_eq!(say(&second, &address, "ann", &hello).await, 202);
     assert!(part(stream.body_mut()).await.unwrap().contains("2024-11-05"));
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    assert_eq!(say(&here, &address, "ann", &initialized).await, 202);
+    assert_eq!(say(&first, &address, "ann", &initialized).await, 202);
     let wait =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "wait"}});
-    assert_eq!(say(&there, &address, "ann", &wait).await, 202);
+    assert_eq!(say(&second, &address, "ann", &wait).await, 202);
     watch.started.notified().await;
     let long = "x".repeat(2 * 1024 * 1024);
     let long = json!({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"x": long}});
     assert_eq!(
-        say(&there, &address, "ann", &long).await,
+        say(&second, &address, "ann", &long).await,
         413,
         "the value is too long for the state"
     );
     // Closing the stream cancels the calls, whichever replica received them.
     drop(stream);
     watch.dropped.notified().await;
-    assert_eq!(say(&there, &address, "ann", &wait).await, 404);
+    assert_eq!(say(&second, &address, "ann", &wait).await, 404);
 }
 
 #[tokio::test]
 async fn a_stream_continues_through_a_process_that_does_not_own_it() {
     let (state, watch) = (State::default(), ToolWatch::default());
-    let (here, there) =
+    let (first, second) =
         (one_of_several(&state, &watch), one_of_several(&state, &ToolWatch::default()));
-    let session = open(&here).await;
-    let mut response = here.handle(call(&session, 1, "tell")).await;
+    let session = open(&first).await;
+    let mut response = first.handle(call(&session, 1, "tell")).await;
     let opening = part(response.body_mut()).await.unwrap();
     let ids: Vec<&str> = opening.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
     drop(response);
     // This replica has a stream of that number too, of another call.
-    let other = there.handle(call(&session, 2, "tell")).await;
-    let rest = there.handle(resume(&session, ids[1])).await;
+    let other = second.handle(call(&session, 2, "tell")).await;
+    let rest = second.handle(resume(&session, ids[1])).await;
     watch.go_on.notify_one();
     let rest = text(rest).await;
     assert!(!rest.contains(r#""progress":1"#), "{rest}");
     assert!(rest.contains(r#""progress":2"#) && rest.contains(r#""id":1"#), "{rest}");
     drop(other);
     // The stream is resumed from the beginning, even after its end.
-    let again = text(there.handle(resume(&session, ids[0])).await).await;
+    let again = text(second.handle(resume(&session, ids[0])).await).await;
     assert!(again.contains(r#""progress":1"#) && again.contains(r#""id":1"#), "{again}");
     // An unknown replica has no events, so the session's own stream is opened.
     let nobody = format!("1-0.{}", "0".repeat(32));
-    let common = there.handle(resume(&session, &nobody)).await;
-    there.drain();
+    let common = second.handle(resume(&session, &nobody)).await;
+    second.drain();
     let common = text(common).await;
     assert!(!common.contains("progress") && common.contains("id: 0-0."), "{common}");
 }
@@ -451,35 +451,35 @@ async fn a_stream_continues_through_a_process_that_does_not_own_it() {
 async fn a_process_says_that_it_is_there_only_while_it_has_streams_of_calls() {
     let (state, watch) = (State::default(), ToolWatch::default());
     let peers = Replicas::new(state.clone()).unwrap();
-    let place = format!("peer/{}", peers.name());
+    let location = format!("peer/{}", peers.name());
     let mut settings = EndpointSettings::default();
     settings.state = state.clone();
     settings.replicas = Some(peers);
     let endpoint = McpEndpoint::new(service(&watch), settings);
     let session = open(&endpoint).await;
     let listening = endpoint.handle(listen(&session)).await;
-    assert_eq!(state.get(&place).await, Ok(None));
+    assert_eq!(state.get(&location).await, Ok(None));
     let mut response = endpoint.handle(call(&session, 1, "tell")).await;
     part(response.body_mut()).await.unwrap();
-    assert!(state.get(&place).await.unwrap().is_some());
+    assert!(state.get(&location).await.unwrap().is_some());
     watch.go_on.notify_one();
     text(response).await;
     // The response may have been lost, so it is kept for a minute.
     delay(Duration::from_secs(30)).await;
-    assert!(state.get(&place).await.unwrap().is_some());
+    assert!(state.get(&location).await.unwrap().is_some());
     delay(Duration::from_secs(60)).await;
-    assert_eq!(state.get(&place).await, Ok(None));
+    assert_eq!(state.get(&location).await, Ok(None));
     drop(listening);
 }
 
 #[tokio::test]
 async fn the_transport_of_2024_has_one_stream_for_everything() {
     let (endpoint, _) = endpoint();
-    let mut opening = request(Method::GET, &[("accept", "text/event-stream")], "");
-    *opening.uri_mut() = "/sse".parse().unwrap();
-    let mut stream = endpoint.handle(opening).await;
-    let told = part(stream.body_mut()).await.unwrap();
-    let address = told.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
+    let mut received = request(Method::GET, &[("accept", "text/event-stream")], "");
+    *received.uri_mut() = "/sse".parse().unwrap();
+    let mut stream = endpoint.handle(received).await;
+    let text = part(stream.body_mut()).await.unwrap();
+    let address = text.strip_prefix("event: endpoint\ndata: ").unwrap().trim().to_owned();
     let say = |message: serde_json::Value| {
         let mut request = post(&[], &message);
         *request.uri_mut() = address.parse().unwrap();
@@ -488,8 +488,8 @@ async fn the_transport_of_2024_has_one_stream_for_everything() {
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     assert_eq!(say(hello).await.status(), 202);
-    let welcome = part(stream.body_mut()).await.unwrap();
-    assert!(welcome.starts_with("event: message\ndata: ") && welcome.contains("2024-11-05"));
+    let response = part(stream.body_mut()).await.unwrap();
+    assert!(response.starts_with("event: message\ndata: ") && response.contains("2024-11-05"));
     say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     say(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})).await;
     assert!(part(stream.body_mut()).await.unwrap().contains("echo"));

@@ -14,8 +14,8 @@ async fn a_quick_call_is_answered_with_one_document() {
     let response = endpoint.handle(call).await;
     assert_eq!(response.status(), 200);
     assert!(!response.headers().contains_key("mcp-session-id"));
-    let answer = document(response).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "hi");
+    let result = document(response).await;
+    assert_eq!(result["result"]["content"][0]["text"], "hi");
 }
 
 #[tokio::test]
@@ -38,8 +38,8 @@ async fn a_client_that_accepts_no_streams_waits_for_the_response() {
     watch.go_on.notify_one();
     let (mut parts, body) = modern_call("tell").into_parts();
     parts.headers.insert("accept", "application/json".parse().unwrap());
-    let answer = document(endpoint.handle(http::Request::from_parts(parts, body)).await).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "told");
+    let response = document(endpoint.handle(http::Request::from_parts(parts, body)).await).await;
+    assert_eq!(response["result"]["content"][0]["text"], "told");
 }
 
 #[tokio::test]

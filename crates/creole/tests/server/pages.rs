@@ -25,10 +25,11 @@ impl Middleware for SignIn {
             return next.call(call);
         }
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let question = url_elicitation("Sign in", "https://a.example/");
-        let asks = vec![KeyedInputRequest { key: "page".to_owned(), question }];
+        let input_request = url_elicitation("Sign in", "https://a.example/");
+        let input_requests =
+            vec![KeyedInputRequest { key: "page".to_owned(), question: input_request }];
         Box::pin(async move {
-            Outcome::InputRequired { requests: asks, request_state: Some("s".to_owned()) }
+            Outcome::InputRequired { requests: input_requests, request_state: Some("s".to_owned()) }
         })
     }
 }
@@ -42,31 +43,31 @@ async fn after_signing_in(takes: Duration) -> (Value, usize) {
         .start();
     let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({"elicitation": {"url": {}}})).await;
-    let question = client.ask(call(1, "slow", json!({"milliseconds": 0}))).await;
-    assert_eq!(question["method"], "elicitation/create", "{question}");
-    let agreed = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
-    let mut said = client.ask(agreed).await;
-    while said["method"] == "notifications/elicitation/complete" {
-        said = client.receive().await;
+    let request = client.ask(call(1, "slow", json!({"milliseconds": 0}))).await;
+    assert_eq!(request["method"], "elicitation/create", "{request}");
+    let agreed = json!({"jsonrpc": "2.0", "id": request["id"], "result": {"action": "accept"}});
+    let mut message = client.ask(agreed).await;
+    while message["method"] == "notifications/elicitation/complete" {
+        message = client.receive().await;
     }
-    (said, calls.load(Ordering::Relaxed))
+    (message, calls.load(Ordering::Relaxed))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_is_waited_for_as_long_as_any_question() {
-    let (answer, calls) = after_signing_in(Duration::from_secs(500)).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    let (response, calls) = after_signing_in(Duration::from_secs(500)).await;
+    assert_eq!(response["result"]["content"][0]["text"], "done", "{response}");
     assert!((20..60).contains(&calls), "{calls} calls in 500 seconds");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_page_that_nobody_comes_back_from_is_given_up() {
-    let began = Instant::now();
-    let (answer, _) = after_signing_in(Duration::from_secs(10_000)).await;
-    assert_eq!(answer["result"]["isError"], true, "{answer}");
-    let said = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(said.contains("600 s"), "{said}");
-    assert!(began.elapsed() <= Duration::from_secs(600));
+    let started = Instant::now();
+    let (response, _) = after_signing_in(Duration::from_secs(10_000)).await;
+    assert_eq!(response["result"]["isError"], true, "{response}");
+    let text = response["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("600 s"), "{text}");
+    assert!(started.elapsed() <= Duration::from_secs(600));
 }
 
 #[tokio::test]

@@ -51,9 +51,9 @@ fn each_error_is_reported_with_its_line_and_without_its_content() {
         (key("ci:KEY0"), "f:2: of `ci`: the value is not a hash; it may be the key itself; `creole passwd f --key NAME` creates a key and stores its hash".to_owned()),
         (key("ci:KEY:mcp:soon"), "f:2: of `ci`: the expiry is not a valid date; write it like 2027-01-31 or 2027-01-31T12:00:00Z".to_owned()),
     ];
-    for (told, expected) in cases {
-        assert_eq!(told, expected);
-        assert!(!told.contains("hunter2") && !told.contains("creole_abc"));
+    for (message, expected) in cases {
+        assert_eq!(message, expected);
+        assert!(!message.contains("hunter2") && !message.contains("creole_abc"));
     }
     let many = (0..33).map(|number| format!("r{number}")).collect::<Vec<_>>().join(",");
     assert!(user(&format!("alice:HASH:{many}")).contains("more than 32 roles"));

@@ -32,8 +32,8 @@ impl PasswordPool {
     }
 
     pub(crate) fn new(at_once: usize, queue: usize) -> Self {
-        let (places, running) = (Semaphore::new(at_once + queue), Semaphore::new(at_once));
-        Self { queue_slots: Arc::new(places), running: Arc::new(running) }
+        let (permits, running) = (Semaphore::new(at_once + queue), Semaphore::new(at_once));
+        Self { queue_slots: Arc::new(permits), running: Arc::new(running) }
     }
 
     /// Runs a verification. It continues after the caller has disconnected, and keeps its permit until it is done.

@@ -18,8 +18,8 @@ async fn at_once(
 
 async fn statuses(mut sent: JoinSet<AuthDecision>) -> Vec<u16> {
     let mut statuses = Vec::new();
-    while let Some(verdict) = sent.join_next().await {
-        statuses.push(refused(verdict.unwrap()).status.as_u16());
+    while let Some(decision) = sent.join_next().await {
+        statuses.push(refused(decision.unwrap()).status.as_u16());
     }
     statuses.sort_unstable();
     statuses
@@ -31,10 +31,10 @@ fn counted(statuses: &[u16], status: u16) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_parallel_attempts_run_few_hashes_at_a_time_and_all_get_an_answer() {
-    let stage = AuthFixture::new();
-    let settings = AuthSettings { users: Some(stage.users()), ..AuthSettings::default() };
-    let authenticator = stage.open_with(settings, 2, 64).unwrap();
-    stage.work.close(true);
+    let fixture = AuthFixture::new();
+    let settings = AuthSettings { users: Some(fixture.users()), ..AuthSettings::default() };
+    let authenticator = fixture.open_with(settings, 2, 64).unwrap();
+    fixture.work.close(true);
     let headers = (0..500).map(|number| (basic(&format!("user{number}"), "wrong"), peer(number)));
     let mut sent = at_once(&authenticator, headers).await;
     // While no check ends, all attempts except the running and the waiting ones get 503.
@@ -43,57 +43,57 @@ async fn many_parallel_attempts_run_few_hashes_at_a_time_and_all_get_an_answer()
         assert_eq!(challenge.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(challenge.headers[RETRY_AFTER], "1");
     }
-    stage.work.close(false);
+    fixture.work.close(false);
     assert_eq!(statuses(sent).await, [401; 66]);
-    assert_eq!((stage.work.total(), stage.work.most.load(SeqCst)), (66, 2));
+    assert_eq!((fixture.work.total(), fixture.work.most.load(SeqCst)), (66, 2));
     granted(authenticator.authenticate(Some(&basic("alice", "sesame")), peer(501)).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn parallel_guesses_at_one_account_are_limited_before_they_are_checked() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
-    stage.work.close(true);
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
+    fixture.work.close(true);
     let headers = (0..500).map(|number| (basic("alice", &format!("guess{number}")), peer(1)));
     let mut sent = at_once(&authenticator, headers).await;
     for _ in 0..495 {
         let challenge = refused(sent.join_next().await.unwrap().unwrap());
         assert_eq!(challenge.status, StatusCode::TOO_MANY_REQUESTS);
     }
-    stage.work.close(false);
+    fixture.work.close(false);
     assert_eq!(statuses(sent).await, [401; 5]);
-    assert_eq!(stage.work.total(), 5);
+    assert_eq!(fixture.work.total(), 5);
 }
 
 #[tokio::test]
 async fn the_same_attempt_many_times_at_once_is_checked_once() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
-    stage.work.close(true);
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
+    fixture.work.close(true);
     let right =
         at_once(&authenticator, (0..300).map(|_| (basic("alice", "sesame"), peer(1)))).await;
     let wrong = at_once(&authenticator, (0..300).map(|_| (basic("bob", "no"), peer(1)))).await;
     while authenticator.shared.credentials.load().password_cache.waiting_count() < 600
-        || stage.work.total() < 2
+        || fixture.work.total() < 2
     {
         tokio::task::yield_now().await;
     }
-    stage.work.close(false);
-    for verdict in right.join_all().await {
-        granted(verdict);
+    fixture.work.close(false);
+    for decision in right.join_all().await {
+        granted(decision);
     }
     assert_eq!(statuses(wrong).await, [401; 300]);
-    assert_eq!(stage.work.total(), 2);
+    assert_eq!(fixture.work.total(), 2);
 }
 
 #[tokio::test]
 async fn a_caller_that_disconnects_leaves_the_check_to_the_next() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
-    stage.work.close(true);
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
+    fixture.work.close(true);
     let mut first =
         at_once(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
-    while stage.work.total() == 0 {
+    while fixture.work.total() == 0 {
         tokio::task::yield_now().await;
     }
     let second = at_once(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
@@ -102,14 +102,14 @@ async fn a_caller_that_disconnects_leaves_the_check_to_the_next() {
     }
     first.abort_all();
     assert!(first.join_next().await.unwrap().unwrap_err().is_cancelled());
-    stage.work.close(false);
+    fixture.work.close(false);
     granted(second.join_all().await.remove(0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_guesses_in_a_minute_check_only_a_few() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
     let mut answers = Vec::new();
     for number in 0..1000 {
         let header = basic("alice", &format!("guess{number}"));
@@ -120,14 +120,14 @@ async fn a_thousand_guesses_in_a_minute_check_only_a_few() {
         tokio::time::advance(Duration::from_millis(60)).await;
     }
     // Five are free; then one each after 1, 2, 4, 8, 16 and 32 seconds, the last beyond the minute.
-    assert_eq!((stage.work.total(), counted(&answers, 401)), (10, 10));
+    assert_eq!((fixture.work.total(), counted(&answers, 401)), (10, 10));
     assert_eq!(counted(&answers, 429), 990);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_account_is_held_up_like_a_known_one() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
     let mut answers: Vec<Vec<Challenge>> = Vec::new();
     for name in ["alice", "mallory"] {
         let mut told = Vec::new();
@@ -142,8 +142,8 @@ async fn an_unknown_account_is_held_up_like_a_known_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_caller_cannot_continue_guessing_while_the_owner_is_active() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
     let right = basic("alice", "sesame");
     granted(authenticator.authenticate(Some(&right), peer(1)).await);
     for number in 0..6 {
@@ -162,8 +162,8 @@ async fn a_throttled_caller_cannot_continue_guessing_while_the_owner_is_active()
 
 #[tokio::test(start_paused = true)]
 async fn an_address_that_tries_many_accounts_is_throttled_but_its_known_users_are_not() {
-    let stage = AuthFixture::new();
-    let authenticator = stage.with_users();
+    let fixture = AuthFixture::new();
+    let authenticator = fixture.with_users();
     let right = basic("alice", "sesame");
     granted(authenticator.authenticate(Some(&right), peer(1)).await);
     let mut answers = Vec::new();
@@ -178,11 +178,11 @@ async fn an_address_that_tries_many_accounts_is_throttled_but_its_known_users_ar
 
 #[tokio::test(start_paused = true)]
 async fn wrong_keys_are_throttled_and_a_valid_one_never_is() {
-    let stage = AuthFixture::new();
+    let fixture = AuthFixture::new();
     let key = NewKey::random();
     let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
-    let settings = AuthSettings { users: Some(stage.users()), keys, ..AuthSettings::default() };
-    let authenticator = stage.open(settings).unwrap();
+    let settings = AuthSettings { users: Some(fixture.users()), keys, ..AuthSettings::default() };
+    let authenticator = fixture.open(settings).unwrap();
     let mut answers = Vec::new();
     for number in 0..30 {
         let header = HeaderValue::try_from(format!("Bearer guess{number}")).unwrap();

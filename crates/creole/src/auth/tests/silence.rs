@@ -44,11 +44,11 @@ impl Visit for FieldWriter<'_> {
 async fn credentials_are_neither_logged_nor_printed() {
     let log = CapturedLog::default();
     let _guard = tracing::subscriber::set_default(log.clone());
-    let stage = AuthFixture::new();
+    let fixture = AuthFixture::new();
     let key = NewKey::random();
     let keys = vec![BearerKey::new("ci", &key.sha256, &[], None).unwrap()];
-    let settings = AuthSettings { users: Some(stage.users()), keys, ..AuthSettings::default() };
-    let authenticator = stage.open(settings.clone()).unwrap();
+    let settings = AuthSettings { users: Some(fixture.users()), keys, ..AuthSettings::default() };
+    let authenticator = fixture.open(settings.clone()).unwrap();
     let canary = "canary-in-the-mine";
     let headers = [
         basic("alice", "sesame"),
@@ -61,13 +61,13 @@ async fn credentials_are_neither_logged_nor_printed() {
     ];
     let mut printed = format!("{authenticator:?} {settings:?} {key:?}");
     for header in &headers {
-        let verdict = authenticator.authenticate(Some(header), peer(1)).await;
+        let decision = authenticator.authenticate(Some(header), peer(1)).await;
         let offer = PresentedCredentials::read(Some(header));
         // A name is not a secret in the debug output of the header's parser; a password is.
         if !matches!(&offer, PresentedCredentials::Basic { name, .. } if name == canary) {
             let _ = write!(printed, "{offer:?}");
         }
-        let _ = write!(printed, "{verdict:?} {:?}", authenticator.shared.credentials.load());
+        let _ = write!(printed, "{decision:?} {:?}", authenticator.shared.credentials.load());
     }
     let logged = log.0.lock().unwrap().clone();
     assert!(logged.contains("authentication failed") && logged.contains("status=401"), "{logged}");
@@ -86,19 +86,19 @@ fn a_file_that_others_can_write_is_refused_and_one_that_they_can_read_is_warned_
 
     let log = CapturedLog::default();
     let _guard = tracing::subscriber::set_default(log.clone());
-    let stage = AuthFixture::new();
-    let path = stage.users();
+    let fixture = AuthFixture::new();
+    let path = fixture.users();
     let open = |mode| {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        stage.open(AuthSettings { users: Some(path.clone()), ..AuthSettings::default() })
+        fixture.open(AuthSettings { users: Some(path.clone()), ..AuthSettings::default() })
     };
     for mode in [0o620, 0o602, 0o666] {
-        let said = open(mode).unwrap_err().to_string();
+        let text = open(mode).unwrap_err().to_string();
         let shown = path.display();
         let expected = format!(
             "{shown}: users other than the owner may write the file (mode {mode:03o}); chmod 600 {shown}"
         );
-        assert_eq!(said, expected);
+        assert_eq!(text, expected);
     }
     for mode in [0o600, 0o640, 0o400] {
         open(mode).unwrap();

@@ -36,15 +36,15 @@ impl Connector {
         if self.only_era().is_some() {
             return Ok(true);
         }
-        let found = probe::probe_http(target, &self.profile).await?;
+        let detected = probe::probe_http(target, &self.profile).await?;
         // A server that supports both eras responds to the probe. Its response is no evidence against the other era.
-        let spoke_both = self.supported_eras().speaks(found.era()) == Some(true);
-        if found.is_of(era) || (spoke_both && !is_unsupported_version(fault)) {
+        let spoke_both = self.supported_eras().speaks(detected.era()) == Some(true);
+        if detected.is_of(era) || (spoke_both && !is_unsupported_version(fault)) {
             return Ok(true);
         }
         let now = self.started.elapsed();
         self.era_cache().mark_missing(era, era::MIN_AGE, now);
-        self.era_cache().learn(found, Duration::ZERO, now);
+        self.era_cache().learn(detected, Duration::ZERO, now);
         Ok(false)
     }
 
@@ -81,13 +81,14 @@ impl Connector {
             match self.open_http(target, DetectedEra::of(caller.rules()), offer).await {
                 Err(fault) if contradicts_era(&fault) => {
                     // If that fails too, the server's first fault is more informative.
-                    let found = probe::probe_http(target, &self.profile)
+                    let detected = probe::probe_http(target, &self.profile)
                         .await
                         .map_err(|_| fault.clone())?;
-                    if found.is_of(caller) {
+                    if detected.is_of(caller) {
                         return Err(fault);
                     }
-                    let opened = self.open_http(target, found, offer).await.map_err(|_| fault)?;
+                    let opened =
+                        self.open_http(target, detected, offer).await.map_err(|_| fault)?;
                     let now = self.started.elapsed();
                     self.era_cache().mark_missing(caller, era::MAX_AGE, now);
                     return Ok(opened);
@@ -95,11 +96,11 @@ impl Connector {
                 opened => return opened,
             }
         }
-        let found = probe::probe_http(target, &self.profile).await?;
-        let opened = self.open_http(target, found, offer).await?;
-        let spoken = opened.greeting().rules;
-        if spoken.has_handshake() {
-            let (lacks, now) = (spoken.era.other(), self.started.elapsed());
+        let detected = probe::probe_http(target, &self.profile).await?;
+        let opened = self.open_http(target, detected, offer).await?;
+        let rules = opened.greeting().rules;
+        if rules.has_handshake() {
+            let (lacks, now) = (rules.era.other(), self.started.elapsed());
             self.era_cache().mark_missing(lacks, era::MAX_AGE, now);
         }
         Ok(opened)
@@ -109,32 +110,32 @@ impl Connector {
     async fn open_http(
         &self,
         target: &HttpAddress,
-        found: DetectedEra,
+        detected: DetectedEra,
         offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
-        let (found, opened) = match self.open_http_once(target, found, offer).await {
-            Err(fault) if found.may_be_legacy_sse() && suggests_older(&fault) => {
+        let (detected, opened) = match self.open_http_once(target, detected, offer).await {
+            Err(fault) if detected.may_be_legacy_sse() && suggests_older(&fault) => {
                 // If that fails too, the server's first fault is more informative.
                 let older = DetectedEra::LEGACY_SSE;
                 (older, self.open_http_once(target, older, offer).await.map_err(|_| fault)?)
             }
-            opened => (found, opened?),
+            opened => (detected, opened?),
         };
-        self.learn(found, &opened);
+        self.learn(detected, &opened);
         Ok(opened)
     }
 
     async fn open_http_once(
         &self,
         target: &HttpAddress,
-        found: DetectedEra,
+        detected: DetectedEra,
         offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
-        let transport: Box<dyn Transport> = match found.is_legacy_sse() {
+        let transport: Box<dyn Transport> = match detected.is_legacy_sse() {
             true => Box::new(LegacySseServer::new(target.clone())),
             false => Box::new(HttpServer::new(target.clone())),
         };
-        Connection::open(transport, self.negotiation_terms(offer).setup(found.era())).await
+        Connection::open(transport, self.negotiation_terms(offer).setup(detected.era())).await
     }
 }
 

@@ -43,8 +43,9 @@ async fn run(program: &Program, refused: Option<&Authorization>) -> Result<Autho
     let name = &program.name;
     let (child, stdin, stdout) = Child::start(program).await.map_err(|fault| {
         // The path of the program is not for callers.
-        let why = fault.detail.rsplit_once("` ").map_or("could not be started", |(_, why)| why);
-        token::missing_token(name, &format!("the program {why}"))
+        let reason =
+            fault.detail.rsplit_once("` ").map_or("could not be started", |(_, reason)| reason);
+        token::missing_token(name, &format!("the program {reason}"))
     })?;
     drop(stdin);
     let text = collect_output(&child, stdout).await;
@@ -53,8 +54,9 @@ async fn run(program: &Program, refused: Option<&Authorization>) -> Result<Autho
     }
     let how = match child.wait_for_exit().await {
         Exit::Code(0) => {
-            let wrong =
-                |wrong| token::missing_token(name, &format!("the output of the program {wrong}"));
+            let wrong = |invalid| {
+                token::missing_token(name, &format!("the output of the program {invalid}"))
+            };
             return token::parse_token(&text).map_err(wrong);
         }
         Exit::Code(code) => format!("the program exited with code {code}"),
@@ -62,11 +64,11 @@ async fn run(program: &Program, refused: Option<&Authorization>) -> Result<Autho
         Exit::Unknown => "the program exited".to_owned(),
     };
     child.tail().wait_complete(STDERR_TIMEOUT).await;
-    let written = String::from_utf8_lossy(token::first_line(&text));
-    let secrets = [refused.map_or("", Authorization::secret), &written];
+    let output = String::from_utf8_lossy(token::first_line(&text));
+    let secrets = [refused.map_or("", Authorization::secret), &output];
     // Its output goes to the operator only, not to callers.
-    let said = token::redact(&child.tail().text(), &secrets);
-    tracing::error!(upstream = %name, said, "cannot get a token: {how}");
+    let printed = token::redact(&child.tail().text(), &secrets);
+    tracing::error!(upstream = %name, printed, "cannot get a token: {how}");
     Err(token::missing_token(name, &how))
 }
 
@@ -86,8 +88,8 @@ async fn collect_output(child: &Child, stdout: ChildOutput) -> Vec<u8> {
 /// Reads to the end, up to a little more than the limit.
 async fn read(mut stdout: ChildOutput, text: &mut Vec<u8>) {
     while text.len() <= MAX_TEXT_BYTES {
-        let room = MAX_TEXT_BYTES + 1 - text.len();
-        if !matches!(stdout.read(text, room).await, Ok(1..)) {
+        let available = MAX_TEXT_BYTES + 1 - text.len();
+        if !matches!(stdout.read(text, available).await, Ok(1..)) {
             return;
         }
     }
@@ -103,7 +105,7 @@ mod tests {
 
     async fn told(command: TokenCommand) -> Result<String, String> {
         let fetched = command.fetch(Authorization::bearer("old-canary")).await;
-        fetched.map(|it| it.secret().to_owned()).map_err(|fault| fault.detail)
+        fetched.map(|authorization| authorization.secret().to_owned()).map_err(|fault| fault.detail)
     }
 
     #[tokio::test]
@@ -118,8 +120,8 @@ mod tests {
             ("yes", "the program wrote more than 16 KiB"),
             ("true", "the output of the program begins with an empty line"),
         ];
-        for (script, why) in rows {
-            let expected = format!("cannot get a token for `site`: {why}");
+        for (script, reason) in rows {
+            let expected = format!("cannot get a token for `site`: {reason}");
             assert_eq!(told(sh(script)).await.unwrap_err(), expected, "{script}");
         }
         let nothing = TokenCommand::new(Program::new("site", "/no/such/canary"));

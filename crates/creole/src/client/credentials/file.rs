@@ -25,10 +25,10 @@ impl TokenFile {
     }
 
     fn read(&self) -> Result<Authorization, Fault> {
-        let missing = |why: &str| token::missing_token(&self.server, why);
+        let missing = |reason: &str| token::missing_token(&self.server, reason);
         match read_limited(&self.path) {
             Ok(text) => token::parse_token(&text)
-                .map_err(|wrong| missing(&format!("the token file {wrong}"))),
+                .map_err(|invalid| missing(&format!("the token file {invalid}"))),
             Err(error) => {
                 // The path goes to the operator only, not to callers.
                 let (path, upstream) = (self.path.display(), &*self.server);
@@ -80,8 +80,8 @@ mod tests {
         let path = folder.path().join("canary");
         let file = TokenFile::new("site", &path);
         let told = async || file.fetch(None).await.map_err(|fault| fault.detail);
-        let wrong = "cannot get a token for `site`: the token file does not exist";
-        assert_eq!(told().await.unwrap_err(), wrong);
+        let invalid = "cannot get a token for `site`: the token file does not exist";
+        assert_eq!(told().await.unwrap_err(), invalid);
         for token in ["one", "two"] {
             std::fs::write(&path, format!("{token}\n")).unwrap();
             assert_eq!(told().await.unwrap().secret(), token);

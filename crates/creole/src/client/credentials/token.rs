@@ -34,18 +34,18 @@ pub(super) fn first_line(text: &[u8]) -> &[u8] {
 }
 
 /// The end of a program's output, with these secrets redacted.
-pub(super) fn redact(said: &str, secrets: &[&str]) -> String {
-    let mut said = said.to_owned();
+pub(super) fn redact(text: &str, secrets: &[&str]) -> String {
+    let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() >= MIN_SECRET_BYTES) {
-        said = said.replace(secret, "[secret]");
+        text = text.replace(secret, "[secret]");
     }
-    let begin = said.ceil_char_boundary(said.len().saturating_sub(MAX_QUOTED_BYTES));
-    said.split_off(begin)
+    let begin = text.ceil_char_boundary(text.len().saturating_sub(MAX_QUOTED_BYTES));
+    text.split_off(begin)
 }
 
 /// The fault for a server without a token.
-pub(super) fn missing_token(server: &str, why: &str) -> Fault {
-    unavailable_fault(server, format!("cannot get a token for `{server}`: {why}"), "credentials")
+pub(super) fn missing_token(server: &str, reason: &str) -> Fault {
+    unavailable_fault(server, format!("cannot get a token for `{server}`: {reason}"), "credentials")
 }
 
 #[cfg(test)]
@@ -54,15 +54,17 @@ mod tests {
 
     #[test]
     fn the_first_line_is_the_token_and_an_invalid_token_is_not_repeated() {
-        let token = |text: &str| parse_token(text.as_bytes()).map(|it| it.secret().to_owned());
+        let token = |text: &str| {
+            parse_token(text.as_bytes()).map(|authorization| authorization.secret().to_owned())
+        };
         for text in ["a.b-c", "a.b-c\n", "  a.b-c \r\nmore\n"] {
             assert_eq!(token(text).as_deref(), Ok("a.b-c"));
         }
         let long = "x".repeat(MAX_TEXT_BYTES + 1);
-        for (text, why) in
+        for (text, reason) in
             [("", "empty"), ("\nabc", "empty"), ("a\u{7f}b", "not allowed"), ("ä", "not allowed")]
         {
-            assert!(token(text).unwrap_err().contains(why), "{text:?}");
+            assert!(token(text).unwrap_err().contains(reason), "{text:?}");
         }
         assert!(token(&long).unwrap_err().contains("16 KiB"));
         assert!(!format!("{:?}", parse_token(b"canary")).contains("canary"));

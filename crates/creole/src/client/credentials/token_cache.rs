@@ -78,8 +78,8 @@ impl TokenCache {
                 None => self.fetch(&mut state, Some(refused.clone())),
             }
         };
-        let found = self.wait(fetching).await?;
-        Ok(Some(found).filter(|found| found != refused))
+        let authorization = self.wait(fetching).await?;
+        Ok(Some(authorization).filter(|authorization| authorization != refused))
     }
 
     /// Starts a fetch, unless one is running. It runs in a task, because the waiting request may be dropped.
@@ -91,13 +91,13 @@ impl TokenCache {
         if let Some(fetching) = state.fetching.as_ref().filter(|it| it.has_changed().is_ok()) {
             return fetching.clone();
         }
-        let (told, fetching) = watch::channel(None);
+        let (sender, fetching) = watch::channel(None);
         let (own, fetch) = (self.clone(), self.source.fetch(refused.clone()));
         tokio::spawn(async move {
             let fetched =
                 timeout(FETCH_TIMEOUT, fetch).await.unwrap_or_else(|_| Err(own.timeout_fault()));
             own.lock().store_fetched(&fetched, refused.is_some());
-            told.send_replace(Some(fetched));
+            sender.send_replace(Some(fetched));
         });
         state.fetching = Some(fetching.clone());
         fetching
@@ -123,14 +123,14 @@ impl TokenCache {
 
 impl TokenCacheState {
     fn pause(&self) -> Option<&Option<Fault>> {
-        let (since, why) = self.paused.as_ref()?;
-        (since.elapsed() < RETRY_PAUSE).then_some(why)
+        let (since, fault) = self.paused.as_ref()?;
+        (since.elapsed() < RETRY_PAUSE).then_some(fault)
     }
 
     fn store_fetched(&mut self, fetched: &FetchResult, was_refused: bool) {
         self.paused = match fetched {
-            Ok(found) => {
-                self.current = Some(found.clone());
+            Ok(authorization) => {
+                self.current = Some(authorization.clone());
                 was_refused.then(|| (Instant::now(), None))
             }
             Err(fault) => Some((Instant::now(), Some(fault.clone()))),

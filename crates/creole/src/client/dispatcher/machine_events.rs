@@ -29,10 +29,10 @@ pub(super) struct DeferredWork {
 impl Dispatcher {
     /// Work that must not run while the state is locked: it calls other code, which may call back.
     pub(super) fn run_deferred(&self, later: DeferredWork) {
-        for asked in later.input_requests {
+        for input_request in later.input_requests {
             match &self.on_input_request {
-                Some(on_question) => on_question(asked),
-                None => asked.responder.respond(Err(InputRequestError::unsupported(
+                Some(on_input_request) => on_input_request(input_request),
+                None => input_request.responder.respond(Err(InputRequestError::unsupported(
                     "the client does not support input requests",
                 ))),
             }
@@ -52,8 +52,8 @@ impl Dispatcher {
         now: Duration,
     ) -> DeferredWork {
         let mut later = DeferredWork::default();
-        while let Some(happening) = state.outbox.next_event() {
-            self.handle_event(state, happening, &mut later);
+        while let Some(event) = state.outbox.next_event() {
+            self.handle_event(state, event, &mut later);
         }
         // A frame can move the next deadline forward: a request its own one, any other frame and the opening any.
         let (mut soonest, mut is_any) = (None, self.opened.borrow().is_none());
@@ -70,8 +70,8 @@ impl Dispatcher {
                     true => frame_headers(&frame, calls, machine.rules()),
                     false => Vec::new(),
                 };
-                if let Some(carrier) = link.send(frame, headers) {
-                    assign_exchange(carrier, frame.kind, calls);
+                if let Some(exchange) = link.send(frame, headers) {
+                    assign_exchange(exchange, frame.kind, calls);
                 }
             }
         }
@@ -88,10 +88,10 @@ impl Dispatcher {
     fn handle_event(
         &self,
         state: &mut DispatcherState,
-        happening: ClientEvent,
+        received: ClientEvent,
         later: &mut DeferredWork,
     ) {
-        match happening {
+        match received {
             ClientEvent::Opened(greeting) => {
                 if let Some(link) = self.transport.get() {
                     link.on_opened(&greeting);
@@ -103,30 +103,29 @@ impl Dispatcher {
             }
             ClientEvent::CallDone(call, outcome) => self.finish_call(state, call, outcome),
             ClientEvent::CallEvent(call, event) => {
-                if let Some(desk) = state.calls.get_mut(call) {
+                if let Some(slot) = state.calls.get_mut(call) {
                     // A caller that does not poll misses some events.
-                    let _ = desk.push_event(CallEvent::Event(event));
+                    let _ = slot.push_event(CallEvent::Event(event));
                 }
             }
-            ClientEvent::InputRequested { call, key: question, request: what, task } => {
-                let reply =
-                    InputResponder { key: question, requests: Some(self.weak_self.clone()) };
+            ClientEvent::InputRequested { call, key, request: input_request, task } => {
+                let responder = InputResponder { key, requests: Some(self.weak_self.clone()) };
                 self.deliver_input_request(
                     state,
                     call,
-                    ServerInputRequest { request: what, task, responder: reply },
+                    ServerInputRequest { request: input_request, task, responder },
                     later,
                 );
             }
-            ClientEvent::InputNotOffered { call, request: what } => {
-                if let Some(desk) = call.and_then(|call| state.calls.get_mut(call)) {
-                    let _ = desk.push_event(CallEvent::InputNotOffered(what));
+            ClientEvent::InputNotOffered { call, request: input_request } => {
+                if let Some(slot) = call.and_then(|call| state.calls.get_mut(call)) {
+                    let _ = slot.push_event(CallEvent::InputNotOffered(input_request));
                 }
             }
-            ClientEvent::InputWithdrawn(question) => {
-                let owner = state.input_requests.remove(&question);
-                if let Some(desk) = owner.and_then(|call| state.calls.get_mut(call)) {
-                    let _ = desk.push_event(CallEvent::InputWithdrawn(question));
+            ClientEvent::InputWithdrawn(key) => {
+                let owner = state.input_requests.remove(&key);
+                if let Some(slot) = owner.and_then(|call| state.calls.get_mut(call)) {
+                    let _ = slot.push_event(CallEvent::InputWithdrawn(key));
                 }
             }
             // There may be no receiver.
@@ -141,8 +140,8 @@ impl Dispatcher {
                 _ = self.notifications.send(ServerNotification::Changed(change))
             }
             ClientEvent::ListenerEnded(call, fault) => {
-                if let Some(desk) = state.calls.get_mut(call) {
-                    desk.end(fault);
+                if let Some(slot) = state.calls.get_mut(call) {
+                    slot.end(fault);
                 }
             }
             ClientEvent::Violation(noise) => {
@@ -153,10 +152,10 @@ impl Dispatcher {
 
     fn finish_call(&self, state: &mut DispatcherState, call: CallKey, outcome: Outcome) {
         let is_over = !state.machine.is_open(call);
-        if let Some(desk) = state.calls.get_mut(call) {
-            desk.finish(self.with_server_name(outcome));
+        if let Some(slot) = state.calls.get_mut(call) {
+            slot.finish(self.with_server_name(outcome));
             if is_over {
-                desk.end(None);
+                slot.end(None);
             }
         }
         if is_over {
@@ -184,20 +183,20 @@ impl Dispatcher {
         &self,
         state: &mut DispatcherState,
         call: Option<CallKey>,
-        asked: ServerInputRequest,
+        input_request: ServerInputRequest,
         later: &mut DeferredWork,
     ) {
-        let key = asked.responder.key;
+        let key = input_request.responder.key;
         let desk = call.and_then(|call| Some((call, state.calls.get_mut(call)?)));
-        let Some((call, desk)) = desk else {
-            later.input_requests.push(asked);
+        let Some((call, slot)) = desk else {
+            later.input_requests.push(input_request);
             return;
         };
-        match desk.push_event(CallEvent::InputRequested(asked)) {
+        match slot.push_event(CallEvent::InputRequested(input_request)) {
             Ok(()) => _ = state.input_requests.insert(key, call),
-            Err(CallEvent::InputRequested(mut asked)) => {
+            Err(CallEvent::InputRequested(mut input_request)) => {
                 // Its drop would take the lock that is held.
-                asked.responder.requests = None;
+                input_request.responder.requests = None;
                 let busy = InputRequestError {
                     code: -32603,
                     message: "too many events are queued for the call".to_owned(),
@@ -211,17 +210,17 @@ impl Dispatcher {
 
 /// Passes the exchange of a request to the call that waits for its response.
 fn assign_exchange(
-    carrier: Exchange,
+    exchange: Exchange,
     sending: FrameKind,
     calls: &mut MonotonicMap<CallKey, CallSlot>,
 ) {
     if let FrameKind::Request(call) = sending
-        && let Some(desk) = calls.get_mut(call)
+        && let Some(slot) = calls.get_mut(call)
     {
-        desk.set_exchange(carrier);
+        slot.set_exchange(exchange);
     } else {
         // No call waits: it is the opening request.
-        tokio::spawn(carrier);
+        tokio::spawn(exchange);
     }
 }
 
@@ -231,12 +230,12 @@ fn frame_headers(
     calls: &mut MonotonicMap<CallKey, CallSlot>,
     rules: &Rules,
 ) -> Vec<HeaderField> {
-    let desk = match frame.kind {
+    let slot = match frame.kind {
         FrameKind::Request(call) => calls.get_mut(call),
         _ => None,
     };
-    match desk {
-        Some(desk) => desk.headers(frame.text, rules),
+    match slot {
+        Some(slot) => slot.headers(frame.text, rules),
         None => request_headers(frame.text, rules, &[]),
     }
 }

@@ -41,8 +41,11 @@ impl Callbacks {
     }
 
     /// Handles an input request.
-    pub(crate) async fn handle(&self, question: InputRequest) -> Result<Raw, InputRequestError> {
-        let (callback, may_decline) = match &question {
+    pub(crate) async fn handle(
+        &self,
+        input_request: InputRequest,
+    ) -> Result<Raw, InputRequestError> {
+        let (callback, may_decline) = match &input_request {
             InputRequest::Form { .. } => (&self.form, true),
             InputRequest::Url { .. } => (&self.url, true),
             InputRequest::Sample { .. } => (&self.sample, false),
@@ -53,31 +56,34 @@ impl Callbacks {
                 "the client does not support this input request",
             ));
         };
-        match callback(question).await {
-            Some(answer) => Ok(answer),
+        match callback(input_request).await {
+            Some(response) => Ok(response),
             None if may_decline => Ok(Raw::from_value(&json!({"action": "decline"}))),
             None => Err(InputRequestError::declined("the user declined")),
         }
     }
 
     /// Handles an input request and sends its response.
-    pub(crate) async fn respond(self, asked: ServerInputRequest) {
-        let answer = self.handle(asked.request).await;
-        asked.responder.respond(answer);
+    pub(crate) async fn respond(self, input_request: ServerInputRequest) {
+        let response = self.handle(input_request.request).await;
+        input_request.responder.respond(response);
     }
 
     /// Handles all input requests of a round: returns an object with the responses by their keys.
-    pub(crate) async fn handle_all(&self, asks: Vec<KeyedInputRequest>) -> Result<Raw, Fault> {
-        let mut answers = Map::new();
-        for KeyedInputRequest { key, question } in asks {
-            let what = question.required_capability_text();
-            let answer = self.handle(question).await.map_err(|refusal| {
-                let detail = format!("{what} was refused: {}", refusal.message);
+    pub(crate) async fn handle_all(
+        &self,
+        input_requests: Vec<KeyedInputRequest>,
+    ) -> Result<Raw, Fault> {
+        let mut responses = Map::new();
+        for KeyedInputRequest { key, question } in input_requests {
+            let description = question.required_capability_text();
+            let response = self.handle(question).await.map_err(|refusal| {
+                let detail = format!("{description} was refused: {}", refusal.message);
                 Fault::new(FaultKind::InputRefused, detail)
             })?;
-            answers.insert(key, answer.decode().unwrap_or(Value::Null));
+            responses.insert(key, response.decode().unwrap_or(Value::Null));
         }
-        Ok(Raw::from_value(&answers))
+        Ok(Raw::from_value(&responses))
     }
 }
 

@@ -33,12 +33,12 @@ impl ReconnectingConnection {
     /// Wraps a new connection; log messages from this level on are requested.
     pub(crate) async fn new(
         connection: Connection,
-        again: Option<ReconnectSettings>,
+        reconnect: Option<ReconnectSettings>,
         level: Option<Level>,
     ) -> Self {
         let line = Self {
             current: RwLock::new(connection),
-            reconnect_settings: again,
+            reconnect_settings: reconnect,
             level,
             reconnect_lock: Mutex::default(),
         };
@@ -54,8 +54,7 @@ impl ReconnectingConnection {
     /// Opens a new connection, if the server lost this session and therefore processed none of its requests; returns
     /// whether there is a new one.
     pub(crate) async fn reconnect(&self, lost: &Connection) -> bool {
-        let Some(ReconnectSettings { connector: dialer, era, offer }) = &self.reconnect_settings
-        else {
+        let Some(ReconnectSettings { connector, era, offer }) = &self.reconnect_settings else {
             return false;
         };
         if !is_session_lost(lost) {
@@ -66,7 +65,7 @@ impl ReconnectingConnection {
             // Another task was faster.
             return true;
         }
-        let Ok(other) = dialer.connect_in(*era, offer).await else { return false };
+        let Ok(other) = connector.connect_in(*era, offer).await else { return false };
         *self.current.write() = other;
         self.set_level().await;
         true

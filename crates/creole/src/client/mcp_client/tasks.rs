@@ -26,7 +26,8 @@ const MAX_TASK_TIME: Duration = Duration::from_secs(24 * 3600);
 impl Client {
     /// Records which tools only run as tasks, for revisions in which calls must request that.
     pub(crate) fn learn_tasks(&self, tools: &[Arc<Definition>]) {
-        let required = tools.iter().filter(|it| it.task_support() == TaskSupport::Required);
+        let required =
+            tools.iter().filter(|definition| definition.task_support() == TaskSupport::Required);
         let names: BTreeSet<String> = required.map(|tool| tool.name().to_owned()).collect();
         *self.task_tools.lock() = names;
     }
@@ -79,7 +80,9 @@ impl Client {
                 }
                 TaskState::Working => {}
                 _ if fetches => return self.task_request(result_of(&task)).await,
-                TaskState::InputRequired(asks) => self.send_task_input(&task.id, asks).await?,
+                TaskState::InputRequired(input_requests) => {
+                    self.send_task_input(&task.id, input_requests).await?
+                }
                 TaskState::Ended(TaskOutcome::Relayed(result)) => {
                     return Ok(Payload::Relayed(result.clone()));
                 }
@@ -106,13 +109,17 @@ impl Client {
         }
     }
 
-    async fn send_task_input(&self, id: &str, asks: &[KeyedInputRequest]) -> Result<(), Fault> {
-        if asks.is_empty() {
+    async fn send_task_input(
+        &self,
+        id: &str,
+        input_requests: &[KeyedInputRequest],
+    ) -> Result<(), Fault> {
+        if input_requests.is_empty() {
             return Ok(());
         }
-        let answers = self.callbacks().handle_all(asks.to_vec()).await?;
+        let responses = self.callbacks().handle_all(input_requests.to_vec()).await?;
         let id = id.to_owned();
-        self.task_request(Operation::UpdateTask { id, responses: answers }).await.map(drop)
+        self.task_request(Operation::UpdateTask { id, responses }).await.map(drop)
     }
 
     /// A request about a task; input requests meanwhile are handled.
@@ -127,14 +134,14 @@ impl Client {
     }
 
     fn report_status(&self, task: &Task, times: u32) {
-        let Some(tell) = &self.callbacks().event else { return };
+        let Some(on_event) = &self.callbacks().event else { return };
         let word = match task.state {
             TaskState::Working => "the task is running",
             TaskState::InputRequired(_) => "the task is waiting for input",
             TaskState::Cancelled | TaskState::Ended(_) => return,
         };
         let message = Some(task.message.clone().unwrap_or_else(|| word.to_owned()));
-        tell(Event::Progress { progress: times.into(), total: None, message });
+        on_event(Event::Progress { progress: times.into(), total: None, message });
     }
 }
 

@@ -101,8 +101,10 @@ impl CallToolResult {
     }
 }
 
-fn unreadable(what: &str, error: &serde_json::Error) -> Fault {
-    internal_fault(&format!("the {what} of the tool does not have the expected type: {error}"))
+fn unreadable(description: &str, error: &serde_json::Error) -> Fault {
+    internal_fault(&format!(
+        "the {description} of the tool does not have the expected type: {error}"
+    ))
 }
 
 impl Client {

@@ -76,9 +76,9 @@ impl<'a> EraNegotiation<'a> {
         era: Era,
     ) -> Result<Self, Fault> {
         let (child, stdin, stdout) = Child::start(program).await?;
-        let (unread, kept, asked) = (Vec::new(), Vec::new(), Vec::new());
+        let (unread, kept, requests) = (Vec::new(), Vec::new(), Vec::new());
         let (name, notice) = (&*program.name, Some(Instant::now() + SILENCE_NOTICE));
-        let mut talk = Self {
+        let mut negotiation = Self {
             name,
             terms,
             child,
@@ -86,16 +86,16 @@ impl<'a> EraNegotiation<'a> {
             stdout,
             unread,
             other_lines: kept,
-            openings: asked,
+            openings: requests,
             silence_notice_at: notice,
         };
-        talk.send_opening(era).await;
-        Ok(talk)
+        negotiation.send_opening(era).await;
+        Ok(negotiation)
     }
 
     /// Whether `server/discover` was sent.
     pub(super) fn has_sent_discover(&self) -> bool {
-        self.openings.iter().any(|asked| asked.rules.opening == Opening::Discover)
+        self.openings.iter().any(|opening| opening.rules.opening == Opening::Discover)
     }
 
     /// Waits until the era is known. The second era is tried too if the process refuses the first, or does not respond
@@ -113,13 +113,13 @@ impl<'a> EraNegotiation<'a> {
                 return NegotiationOutcome::Refused(fault);
             }
             Ok(NegotiationOutcome::Refused(_)) => {}
-            Ok(came) => return came,
+            Ok(outcome) => return outcome,
             Err(_) if silence.is_some() => {}
             Err(_) => return NegotiationOutcome::Refused(self.silent_fault(limit)),
         }
         self.send_opening(second).await;
         match timeout(stuck.unwrap_or(limit).min(limit), self.wait_for_outcome()).await {
-            Ok(came) => came,
+            Ok(outcome) => outcome,
             Err(_) if stuck.is_some() => NegotiationOutcome::Stuck,
             Err(_) => NegotiationOutcome::Refused(self.silent_fault(limit)),
         }
@@ -178,9 +178,9 @@ impl<'a> EraNegotiation<'a> {
 
     /// Opens the connection: the request was sent, and its response has arrived.
     pub(super) async fn connect(self, era: Era) -> Result<NegotiatedConnection, Fault> {
-        let other = self.openings.iter().find(|asked| !asked.rules.is_of(era));
-        let lacks = other.map(|asked| asked.rules.era);
-        let own = self.openings.iter().find(|asked| asked.rules.is_of(era));
+        let other = self.openings.iter().find(|opening| !opening.rules.is_of(era));
+        let lacks = other.map(|opening| opening.rules.era);
+        let own = self.openings.iter().find(|opening| opening.rules.is_of(era));
         let after = own.map_or(0, |own| own.after);
         let (transport, setup) = self.into_parts(era);
         let connection =
@@ -218,12 +218,12 @@ impl<'a> EraNegotiation<'a> {
             stdout,
             unread,
             other_lines: kept,
-            openings: asked,
+            openings: requests,
             ..
         } = self;
         let transport = ChildServer::from_running(name, child, stdin, stdout, unread);
-        let heard = PriorMessages { messages: kept, last_request_id: asked.len() as u64 };
-        (Box::new(transport), ConnectionSetup { prior_messages: Some(heard), ..terms.setup(era) })
+        let prior = PriorMessages { messages: kept, last_request_id: requests.len() as u64 };
+        (Box::new(transport), ConnectionSetup { prior_messages: Some(prior), ..terms.setup(era) })
     }
 
     async fn send_opening(&mut self, era: Era) {
@@ -242,8 +242,8 @@ impl<'a> EraNegotiation<'a> {
 
     /// A machine that has sent its opening request, and the request.
     fn machine(&self, era: Era, after: u64) -> (Machine, Vec<u8>) {
-        let (profile, opening) = (Arc::clone(self.terms.profile), self.terms.opening(era));
-        let mut machine = Machine::new(profile, opening).with_ids_after_number(after);
+        let (profile, mode) = (Arc::clone(self.terms.profile), self.terms.opening(era));
+        let mut machine = Machine::new(profile, mode).with_ids_after_number(after);
         let mut out = Outbox::default();
         machine.open(Duration::ZERO, &mut out);
         (machine, out.take_bytes())
@@ -276,28 +276,28 @@ impl<'a> EraNegotiation<'a> {
 
     /// The fault of a process that refused all opening requests; its response to a handshake is the most informative.
     fn refused_fault(&self) -> Option<Fault> {
-        if self.openings.iter().any(|asked| asked.fault.is_none()) {
+        if self.openings.iter().any(|opening| opening.fault.is_none()) {
             return None;
         }
-        let shaken = self.openings.iter().find(|asked| asked.rules.has_handshake());
-        shaken.or(self.openings.first()).and_then(|asked| asked.fault.clone())
+        let shaken = self.openings.iter().find(|opening| opening.rules.has_handshake());
+        shaken.or(self.openings.first()).and_then(|opening| opening.fault.clone())
     }
 
     fn classify_line(&mut self, line: &[u8]) -> LineVerdict {
         let line = line.trim_ascii();
-        for place in 0..self.openings.len() {
-            let asked = &self.openings[place];
-            if asked.fault.is_some() {
+        for index in 0..self.openings.len() {
+            let opening = &self.openings[index];
+            if opening.fault.is_some() {
                 continue;
             }
-            let judged = match asked.rules.opening {
-                Opening::Initialize => self.check_handshake_response(asked, line),
-                Opening::Discover => self.check_discover_response(asked, line),
+            let judged = match opening.rules.opening {
+                Opening::Initialize => self.check_handshake_response(opening, line),
+                Opening::Discover => self.check_discover_response(opening, line),
             };
             match judged {
-                Some(Ok(())) => return LineVerdict::Accepted(asked.rules.era),
+                Some(Ok(())) => return LineVerdict::Accepted(opening.rules.era),
                 Some(Err(OpeningError::Refused(fault))) => {
-                    self.openings[place].fault = Some(fault);
+                    self.openings[index].fault = Some(fault);
                     return LineVerdict::Refused;
                 }
                 Some(Err(OpeningError::Unsupported(fault))) => return LineVerdict::Final(fault),
@@ -310,14 +310,14 @@ impl<'a> EraNegotiation<'a> {
     /// The verdict of a line on a handshake; `None` if it is not its response.
     fn check_handshake_response(
         &self,
-        asked: &SentOpening,
+        opening: &SentOpening,
         line: &[u8],
     ) -> Option<Result<(), OpeningError>> {
-        let (mut machine, _) = self.machine(asked.rules.era, asked.after);
+        let (mut machine, _) = self.machine(opening.rules.era, opening.after);
         let mut out = Outbox::default();
         machine.receive(line, None, Duration::ZERO, &mut out);
-        while let Some(happening) = out.next_event() {
-            match happening {
+        while let Some(event) = out.next_event() {
+            match event {
                 ClientEvent::Opened(_) => return Some(Ok(())),
                 ClientEvent::OpenFailed(fault) => return Some(Err(OpeningError::Refused(fault))),
                 _ => {}
@@ -330,7 +330,7 @@ impl<'a> EraNegotiation<'a> {
     /// some servers cannot even parse the request.
     fn check_discover_response(
         &self,
-        asked: &SentOpening,
+        opening: &SentOpening,
         line: &[u8],
     ) -> Option<Result<(), OpeningError>> {
         let Ok(Frame::One(fields)) = wire::scan(line, &wire::ScanLimits::default()) else {
@@ -338,12 +338,12 @@ impl<'a> EraNegotiation<'a> {
         };
         let is_answer =
             fields.method.is_none() && (fields.result.is_some() || fields.error.is_some());
-        let number = (asked.after + 1).to_string();
+        let number = (opening.after + 1).to_string();
         let is_own = fields.id.is_none_or(|id| id == number || id == "null");
         if !is_answer || !is_own {
             return None;
         }
-        Some(match judge_reply(ProbeReply::Line(line), asked.rules) {
+        Some(match judge_reply(ProbeReply::Line(line), opening.rules) {
             ProbeVerdict::Stateless(_) if fields.result.is_some() => Ok(()),
             ProbeVerdict::UnsupportedVersions(versions) => {
                 Err(OpeningError::Unsupported(unsupported_fault(self.name, &versions)))

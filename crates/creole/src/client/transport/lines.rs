@@ -272,10 +272,10 @@ impl<O: ByteSink> WriteQueue<O> {
 }
 
 /// Writes queued frames: all of them by one system call, as long as the server reads.
-async fn run_writer<O: ByteSink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inbox: Inbox) {
+async fn run_writer<O: ByteSink>(writer: Arc<LineWriter<O>>, name: Arc<str>, inbox: Inbox) {
     loop {
         let (sink, has_some, is_broken) = {
-            let mut waiting = outlet.lock();
+            let mut waiting = writer.lock();
             waiting.write();
             (waiting.sink.clone(), waiting.has_bytes(), waiting.is_broken)
         };
@@ -288,7 +288,7 @@ async fn run_writer<O: ByteSink>(outlet: Arc<LineWriter<O>>, name: Arc<str>, inb
         }
         if !has_some {
             drop(sink);
-            poll_fn(|context| outlet.lock().poll_bytes(context)).await;
+            poll_fn(|context| writer.lock().poll_bytes(context)).await;
         }
     }
 }
@@ -377,7 +377,7 @@ impl<I: ByteSource> MessageReader<I> {
 
     /// Delivers the messages that end in these bytes.
     fn deliver_messages(&mut self, mut rest: &[u8]) {
-        let why = self.reserve_for_partial(rest.len());
+        let reason = self.reserve_for_partial(rest.len());
         while let Some(line) = self.lines.next(&mut rest) {
             match line {
                 FramedLine::Complete(line) if line.len() < LARGE_MESSAGE => {
@@ -389,10 +389,10 @@ impl<I: ByteSource> MessageReader<I> {
                     }
                 }
                 FramedLine::TooLong(start) => {
-                    if why == DropReason::NoMemory {
+                    if reason == DropReason::NoMemory {
                         tracing::warn!(upstream = %self.name, "the memory budget is exhausted; a message was dropped");
                     }
-                    self.inbox.on_dropped_start(start, why);
+                    self.inbox.on_dropped_start(start, reason);
                 }
                 FramedLine::TooLongEnd(end) => self.inbox.on_dropped_end(end),
             }

@@ -73,10 +73,10 @@ impl<'a> MemberBuilder<'a> {
             }
             Event::MappingStart(style, ..) => {
                 if style == StructureStyle::Flow && !self.rest(span).starts_with('{') {
-                    let what = "a list in brackets contains a key";
+                    let description = "a list in brackets contains a key";
                     return Err(FrontMatterError::new(
                         line,
-                        what,
+                        description,
                         "put it in braces, or put the text in quotes",
                     ));
                 }
@@ -130,8 +130,8 @@ impl<'a> MemberBuilder<'a> {
             _ => Some(Node::Text(text.to_owned())),
         };
         let Some(Node::Text(name)) = name else {
-            let what = format!("the key `{text}` is not a string");
-            return Err(FrontMatterError::new(line, what, "put the key in quotes"));
+            let message = format!("the key `{text}` is not a string");
+            return Err(FrontMatterError::new(line, message, "put the key in quotes"));
         };
         let Some(OpenCollection { collection: Collection::Map(members, waiting), .. }) =
             self.open.last_mut()
@@ -168,7 +168,7 @@ impl<'a> MemberBuilder<'a> {
                 Err(FrontMatterError::new(line, "a value in brackets is missing", help))
             }
             ScalarStyle::Plain => {
-                scalar::resolve(text).map_err(|what| FrontMatterError::new(line, what, QUOTE))
+                scalar::resolve(text).map_err(|message| FrontMatterError::new(line, message, QUOTE))
             }
             ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if is_long => {
                 let help =
@@ -208,9 +208,10 @@ impl<'a> MemberBuilder<'a> {
         let before = self.before(span).trim_end();
         let header = before.rsplit('\n').next().unwrap_or_default();
         let header = header.split(" #").next().unwrap_or_default().trim_end();
-        let indicators = |letter: char| matches!(letter, '+' | '-' | '0'..='9');
+        let indicators = |character: char| matches!(character, '+' | '-' | '0'..='9');
         let mark = header.trim_end_matches(indicators);
-        let has_number = header[mark.len()..].contains(|letter: char| letter.is_ascii_digit());
+        let has_number =
+            header[mark.len()..].contains(|character: char| character.is_ascii_digit());
         if has_number && mark.ends_with(['|', '>']) {
             let help = "remove the number, and do not indent the first line of the text further than \
                     the others";
@@ -287,8 +288,8 @@ pub(crate) fn line_of(line: usize) -> usize {
 
 /// The error for a collection that is nested too deeply.
 pub(crate) fn too_deep(line: usize) -> FrontMatterError {
-    let what = format!("the front matter is nested deeper than {MAX_DEPTH} levels");
-    FrontMatterError::new(line, what, "move the nested values into a file")
+    let message = format!("the front matter is nested deeper than {MAX_DEPTH} levels");
+    FrontMatterError::new(line, message, "move the nested values into a file")
 }
 
 fn not_a_mapping(line: usize) -> FrontMatterError {

@@ -46,7 +46,8 @@ fn is_number(text: &str) -> bool {
         Some((whole, fraction)) => (whole, Some(fraction)),
         None => (digits, None),
     };
-    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    let all_digits =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let count = whole.len() + fraction.map_or(0, str::len);
     all_digits(whole)
         && fraction.is_none_or(all_digits)
@@ -62,13 +63,15 @@ fn looks_like_number(text: &str) -> bool {
         return true;
     }
     let is_decimal = |part: &str| {
-        part.bytes().any(|it| it.is_ascii_digit())
-            && part.bytes().all(|it| it.is_ascii_digit() || matches!(it, b'.' | b'_'))
+        part.bytes().any(|byte| byte.is_ascii_digit())
+            && part.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_'))
             && part.matches('.').count() <= 1
     };
     let in_base = |prefix: &str| {
         let digits = rest.strip_prefix(prefix);
-        digits.is_some_and(|it| it.bytes().all(|it| it.is_ascii_hexdigit() || it == b'_'))
+        digits.is_some_and(|output| {
+            output.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'_')
+        })
     };
     let has_exponent = rest.split_once(['e', 'E']).is_some_and(|(number, exponent)| {
         is_decimal(number) && is_decimal(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
@@ -79,7 +82,7 @@ fn looks_like_number(text: &str) -> bool {
 /// Dates, and sexagesimal numbers.
 fn is_time(text: &str) -> bool {
     let digits = |part: &str, counts: &[usize]| {
-        counts.contains(&part.len()) && part.bytes().all(|it| it.is_ascii_digit())
+        counts.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
     };
     let mut parts = text.splitn(3, '-');
     let date = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
@@ -88,6 +91,6 @@ fn is_time(text: &str) -> bool {
     let rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_sixty = rest.contains(':')
         && rest.starts_with(|first: char| first.is_ascii_digit())
-        && rest.bytes().all(|it| it.is_ascii_digit() || matches!(it, b':' | b'_' | b'.'));
+        && rest.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'_' | b'.'));
     is_date || is_sixty
 }

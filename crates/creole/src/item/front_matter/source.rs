@@ -32,17 +32,17 @@ impl<'a> FrontMatterSource<'a> {
             }
             end += line.len();
             if end - start > MAX_BYTES {
-                let what = format!("the front matter is longer than {MAX_BYTES} bytes");
+                let message = format!("the front matter is longer than {MAX_BYTES} bytes");
                 return Err(FrontMatterError::new(
                     1,
-                    what,
+                    message,
                     "end it with a line `---` before the text",
                 ));
             }
             check(lines + 2, text)?;
         }
-        let what = "the front matter has no end";
-        Err(FrontMatterError::new(1, what, "end it with a line `---` before the text"))
+        let description = "the front matter has no end";
+        Err(FrontMatterError::new(1, description, "end it with a line `---` before the text"))
     }
 }
 
@@ -60,10 +60,10 @@ fn check(number: usize, line: &str) -> Result<(), FrontMatterError> {
             "indent with spaces",
         ));
     }
-    if let Some(odd) = line.chars().find(|letter| is_ambiguous(*letter)) {
-        let what = format!("the character U+{:04X} is not allowed here", u32::from(odd));
+    if let Some(odd) = line.chars().find(|character| is_ambiguous(*character)) {
+        let message = format!("the character U+{:04X} is not allowed here", u32::from(odd));
         let help = "remove it, or write it as an escape in double quotes";
-        return Err(FrontMatterError::new(number, what, help));
+        return Err(FrontMatterError::new(number, message, help));
     }
     if line == "..." || line.starts_with("... ") {
         return Err(FrontMatterError::new(
@@ -76,6 +76,6 @@ fn check(number: usize, line: &str) -> Result<(), FrontMatterError> {
 }
 
 /// Control characters, and line ends other than a newline.
-fn is_ambiguous(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}' | '\u{feff}')
+fn is_ambiguous(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }

@@ -7,13 +7,13 @@ use crate::item::front_matter::*;
 
 fn value(body: &str) -> Value {
     let members = read(&format!("---\n{body}\n---\ntext\n"))
-        .unwrap_or_else(|wrong| panic!("{body}\nline {}: {}", wrong.line, wrong.message));
+        .unwrap_or_else(|error| panic!("{body}\nline {}: {}", error.line, error.message));
     Raw::from_value(&Node::Map(members)).decode().unwrap()
 }
 
 fn wrong(body: &str) -> FrontMatterError {
     match read(&format!("---\n{body}\n---\n")) {
-        Err(wrong) => wrong,
+        Err(error) => error,
         Ok(members) => panic!("{body}\nis read as {members:?}"),
     }
 }
@@ -186,9 +186,9 @@ fn each_error_is_reported_with_its_line() {
         (2, "a: |-2\n  x"),
     ];
     for (line, body) in cases {
-        let wrong = wrong(body);
-        assert_eq!(wrong.line, line, "{body:?}: {}", wrong.message);
-        assert!(!wrong.help.is_empty(), "{body:?}");
+        let error = wrong(body);
+        assert_eq!(error.line, line, "{body:?}: {}", error.message);
+        assert!(!error.help.is_empty(), "{body:?}");
     }
 }
 

@@ -17,13 +17,13 @@ pub struct SkillError {
 }
 
 impl SkillError {
-    pub(crate) fn new(file: &str, what: impl Into<String>) -> Self {
-        Self { file: Some(file.to_owned()), ..Self::whole_skill(what) }
+    pub(crate) fn new(file: &str, message: impl Into<String>) -> Self {
+        Self { file: Some(file.to_owned()), ..Self::whole_skill(message) }
     }
 
     /// An error about the whole skill.
-    pub(crate) fn whole_skill(what: impl Into<String>) -> Self {
-        Self { file: None, line: None, message: what.into(), help: None }
+    pub(crate) fn whole_skill(message: impl Into<String>) -> Self {
+        Self { file: None, line: None, message: message.into(), help: None }
     }
 
     #[must_use]

@@ -48,8 +48,8 @@ mod tests {
 
     #[test]
     fn a_path_leads_down() {
-        for wrong in ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a"] {
-            assert!(check_path(wrong).is_err(), "{wrong}");
+        for invalid in ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a"] {
+            assert!(check_path(invalid).is_err(), "{invalid}");
         }
         for right in ["a", "a/b.md", "..a/b..", "a b/ü"] {
             assert_eq!(check_path(right), Ok(()), "{right}");

@@ -49,8 +49,8 @@ fn names_follow_the_rules() {
         let quoted = format!("---\nname: \"{right}\"\ndescription: x\n---\n");
         assert!(Skill::new(right, [("SKILL.md", quoted.into_bytes())]).is_ok(), "{right}");
     }
-    for wrong in ["A", "a_b", "-a", "a-", "a--b", "ü", "a.b", &"a".repeat(65)] {
-        assert!(named(wrong).is_err(), "{wrong}");
+    for invalid in ["A", "a_b", "-a", "a-", "a--b", "ü", "a.b", &"a".repeat(65)] {
+        assert!(named(invalid).is_err(), "{invalid}");
     }
 }
 
@@ -95,12 +95,12 @@ fn each_error_is_reported_with_file_and_line() {
             "a: the name is used for a file and a folder",
         ),
     ];
-    for (said, expected) in cases {
-        assert!(said.starts_with(expected), "{said}");
+    for (text, expected) in cases {
+        assert!(text.starts_with(expected), "{text}");
     }
     let latin: Vec<u8> = b"---\nname: mail\ndescription: f\xfcr\n---".to_vec();
-    let said = Skill::new("mail", [("SKILL.md", latin)]).unwrap_err().to_string();
-    assert_eq!(said, "SKILL.md:3: the file is not UTF-8 text; save it as UTF-8");
+    let text = Skill::new("mail", [("SKILL.md", latin)]).unwrap_err().to_string();
+    assert_eq!(text, "SKILL.md:3: the file is not UTF-8 text; save it as UTF-8");
 }
 
 #[test]

@@ -128,7 +128,10 @@ async fn lists_have_the_order_of_the_servers() {
     assert_eq!(tools(registry).await, ["own", "late", "a", "b"]);
     let refused =
         first.set_items(ListKind::Tools, vec![tool("own", "x", &other), tool("c", "c", &other)]);
-    assert_eq!(refused.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["own"]);
+    assert_eq!(
+        refused.iter().map(|name_collision| &*name_collision.name).collect::<Vec<_>>(),
+        ["own"]
+    );
     assert_eq!(tools(registry).await, ["own", "late", "c", "b"]);
     registry.add_tool(Tool::new("b", "", own));
     assert_eq!(tools(registry).await, ["own", "late", "b", "c"], "own items come first");
@@ -140,11 +143,11 @@ async fn lists_have_the_order_of_the_servers() {
 async fn a_tool_that_is_confusable_with_one_of_another_server_is_excluded() {
     let service = Server::new("t").tool(Tool::new("read", "", own)).start();
     let registry = &service.registry();
-    let (bank, thief) = (registry.add_source(), registry.add_source());
-    bank.set_name("bank");
+    let (owner, thief) = (registry.add_source(), registry.add_source());
+    owner.set_name("bank");
     thief.set_name("thief");
     let other = Arc::new(Other::default());
-    assert!(bank.set_items(ListKind::Tools, vec![tool("pay", "pay", &other)]).is_empty());
+    assert!(owner.set_items(ListKind::Tools, vec![tool("pay", "pay", &other)]).is_empty());
     let alike = ["p\u{430}y", "Read", "steal", "Steal"].map(|name| tool(name, name, &other));
     let left_out: Vec<_> =
         thief.set_items(ListKind::Tools, alike.to_vec()).iter().map(ToString::to_string).collect();
@@ -159,7 +162,7 @@ async fn a_tool_that_is_confusable_with_one_of_another_server_is_excluded() {
     // The server's own items are never excluded, and removed items are confusable with nothing.
     registry.add_tool(Tool::new("Steal", "", own));
     assert_eq!(tools(registry).await, ["read", "Steal", "pay"]);
-    drop(bank);
+    drop(owner);
     registry.remove_tool("Steal");
     assert_eq!(thief.set_items(ListKind::Tools, alike.to_vec()).len(), 2);
     assert_eq!(tools(registry).await, ["read", "p\u{430}y", "steal"]);
@@ -244,15 +247,15 @@ async fn a_server_that_is_away_or_silent_hides_no_resource_of_the_others() {
     assert_eq!(fault.kind, FaultKind::BackendUnavailable, "the unavailable upstream may have it");
 
     let _silent = offered(registry, Arc::new(Away(None)));
-    let begun = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let late = Arc::new(Other { knows: vec!["x://c"], ..Other::default() });
     let _last = offered(registry, Arc::clone(&late) as _);
     assert_eq!(read("x://c").await, Outcome::Complete(Payload::Empty));
-    assert!(begun.elapsed().as_secs() < 1, "the silent upstream is not awaited");
+    assert!(started.elapsed().as_secs() < 1, "the silent upstream is not awaited");
     assert_eq!(read("x://a").await, Outcome::Complete(Payload::Empty));
-    let asked = late.asked.lock().unwrap().clone();
+    let requests = late.asked.lock().unwrap().clone();
     assert_eq!(
-        asked,
+        requests,
         ["resources/read x://c"],
         "an upstream gets no request for a resource that another one returned"
     );

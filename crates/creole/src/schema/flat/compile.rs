@@ -13,29 +13,28 @@ pub(super) fn exact(schema: &Value) -> Option<FlatRule> {
 
 /// A rule that rejects nothing that `schema` accepts.
 pub(super) fn sketch(schema: &Value) -> FlatRule {
-    let mut sketch = FlatRule::default();
+    let mut rule = FlatRule::default();
     // Next to a reference, draft-07 ignores all other keywords.
     let Some(map) = schema.as_object().filter(|map| !map.contains_key("$ref")) else {
-        return sketch;
+        return rule;
     };
     for (name, value) in map {
         match (name.as_str(), value) {
             ("properties", Value::Object(map)) => {
-                sketch.properties =
-                    sorted(map.iter().map(|(name, s)| (name.clone(), self::sketch(s))));
+                rule.properties = sorted(map.iter().map(|(name, s)| (name.clone(), sketch(s))));
             }
             // It is not known here to which properties or items these apply.
             ("additionalProperties", _) if map.contains_key("patternProperties") => {}
             ("items", _) if map.contains_key("prefixItems") => {}
             ("items", Value::Object(_)) => {
-                sketch.items = Some(Box::new(self::sketch(value)));
+                rule.items = Some(Box::new(sketch(value)));
             }
             _ => {
-                let _ = keyword(&mut sketch, name, value);
+                let _ = keyword(&mut rule, name, value);
             }
         }
     }
-    sketch
+    rule
 }
 
 fn rule(schema: &Map<String, Value>) -> Option<FlatRule> {

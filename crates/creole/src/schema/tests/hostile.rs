@@ -21,7 +21,7 @@ fn validate(schema: &Value, instance: Value) -> Result<(), Vec<Violation>> {
 }
 
 fn is_refused(schema: &Value) -> bool {
-    validate(schema, json!({})).is_err_and(|found| found[0].is_broken_schema())
+    validate(schema, json!({})).is_err_and(|violations| violations[0].is_broken_schema())
 }
 
 fn nested(depth: usize, core: Value) -> Value {
@@ -44,8 +44,8 @@ fn references_that_double_at_each_level_are_refused() {
     for keyword in ["allOf", "anyOf", "oneOf"] {
         assert!(is_refused(&doubling(40, keyword, &json!({"type": "object"}))), "{keyword}");
         let harmless = doubling(10, keyword, &json!({"type": "string"}));
-        let found = validate(&harmless, json!({})).unwrap_err();
-        assert!(!found[0].is_broken_schema(), "{keyword}: {}", found[0]);
+        let violations = validate(&harmless, json!({})).unwrap_err();
+        assert!(!violations[0].is_broken_schema(), "{keyword}: {}", violations[0]);
     }
 }
 
@@ -81,8 +81,8 @@ fn nested_unevaluated_keywords_are_refused() {
     }
     let usual = json!({"allOf": [{"properties": {"a": true}}], "unevaluatedProperties": false});
     assert_eq!(validate(&usual, json!({"a": 1})), Ok(()));
-    let found = validate(&usual, json!({"b": 1})).unwrap_err();
-    assert_eq!(found[0].to_string(), "the value must not have the property `b`");
+    let violations = validate(&usual, json!({"b": 1})).unwrap_err();
+    assert_eq!(violations[0].to_string(), "the value must not have the property `b`");
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn recursion_that_branches_ends_soon_for_deep_values() {
         let part = json!({"properties": {"a": {"$ref": "#"}, "b": false}});
         let schema = json!({keyword: [part, part, part]});
         let _ = validate(&schema, nested(120, json!({})));
-        let found = validate(&schema, nested(120, json!({"b": 1}))).unwrap_err();
-        assert!(!found[0].is_broken_schema());
+        let violations = validate(&schema, nested(120, json!({"b": 1}))).unwrap_err();
+        assert!(!violations[0].is_broken_schema());
     }
 }
 
@@ -168,9 +168,9 @@ fn patterns_run_in_linear_time_and_bounded_space() {
     ] {
         let _ = validate(&json!({"pattern": pattern}), json!("a".repeat(100_000) + "!"));
     }
-    let found =
+    let violations =
         validate(&json!({"pattern": "^(a+)+$"}), json!("a".repeat(5000) + "!")).unwrap_err();
-    assert_eq!(found[0].to_string(), "the value must match the pattern `^(a+)+$`");
+    assert_eq!(violations[0].to_string(), "the value must match the pattern `^(a+)+$`");
     let many: Map<String, Value> = (0..101).map(|i| (format!("x{i}.*y$"), json!({}))).collect();
     assert!(is_refused(&json!({"patternProperties": many})));
 }
@@ -178,15 +178,15 @@ fn patterns_run_in_linear_time_and_bounded_space() {
 #[test]
 fn large_values_are_not_multiplied_by_large_schemas() {
     let wide = json!({"items": {"allOf": vec![json!({"minLength": 0}); 3000]}});
-    let found = validate(&wide, Value::Array(vec![json!("x"); 100_000])).unwrap_err();
-    assert_eq!(found[0].to_string(), "the value must be smaller to be checked");
+    let violations = validate(&wide, Value::Array(vec![json!("x"); 100_000])).unwrap_err();
+    assert_eq!(violations[0].to_string(), "the value must be smaller to be checked");
     let copies = json!({"anyOf": vec![json!({"minLength": 2_000_000}); 30]});
-    let found = validate(&copies, json!("x".repeat(1_000_000))).unwrap_err();
-    assert_eq!(found.len(), 1);
+    let violations = validate(&copies, json!("x".repeat(1_000_000))).unwrap_err();
+    assert_eq!(violations.len(), 1);
     let errors = json!({"items": {"anyOf": [{"type": "string"}]}});
-    let found = validate(&errors, Value::Array(vec![json!(1); 200_000])).unwrap_err();
-    assert_eq!(found[0].to_string(), "the value must match the schema");
+    let violations = validate(&errors, Value::Array(vec![json!(1); 200_000])).unwrap_err();
+    assert_eq!(violations[0].to_string(), "the value must match the schema");
     let errors = json!({"items": {"type": "string", "pattern": "a"}});
-    let found = validate(&errors, Value::Array(vec![json!(1); 200_000])).unwrap_err();
-    assert_eq!(found[0].to_string(), "`/0` must be a string, not an integer");
+    let violations = validate(&errors, Value::Array(vec![json!(1); 200_000])).unwrap_err();
+    assert_eq!(violations[0].to_string(), "`/0` must be a string, not an integer");
 }

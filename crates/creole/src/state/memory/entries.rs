@@ -55,12 +55,12 @@ impl MemoryEntries {
         space: Namespace,
         key: &str,
         length: usize,
-        most: usize,
-        room: &ByteQuota,
+        max: usize,
+        quota: &ByteQuota,
     ) -> bool {
         match self.slots(space).get(key) {
-            Some(slot) => room.has_room(length.saturating_sub(slot.value.len())),
-            None => self.len() < most && room.has_room(cost(key, length)),
+            Some(slot) => quota.has_room(length.saturating_sub(slot.value.len())),
+            None => self.len() < max && quota.has_room(cost(key, length)),
         }
     }
 
@@ -71,13 +71,13 @@ impl MemoryEntries {
         key: &str,
         value: Bytes,
         expires: Option<Instant>,
-        room: &mut ByteQuota,
+        quota: &mut ByteQuota,
     ) -> u64 {
-        self.remove(space, key, room);
+        self.remove(space, key, quota);
         self.last_version += 1;
         let version = self.last_version;
         let key: Arc<str> = key.into();
-        room.take(cost(&key, value.len()));
+        quota.take(cost(&key, value.len()));
         if let Some(expires) = expires {
             self.by_age.insert((expires, version), (space, Arc::clone(&key)));
         }
@@ -96,24 +96,24 @@ impl MemoryEntries {
         }
     }
 
-    pub(super) fn remove(&mut self, space: Namespace, key: &str, room: &mut ByteQuota) {
+    pub(super) fn remove(&mut self, space: Namespace, key: &str, quota: &mut ByteQuota) {
         let Some(slot) = self.slots_mut(space).remove(key) else { return };
-        room.release(cost(key, slot.value.len()));
+        quota.release(cost(key, slot.value.len()));
         if let Some(expires) = slot.expires {
             self.by_age.remove(&(expires, slot.version));
         }
     }
 
     /// Deletes at most `most` expired values.
-    pub(super) fn sweep(&mut self, now: Instant, most: usize, room: &mut ByteQuota) {
-        for _ in 0..most {
+    pub(super) fn sweep(&mut self, now: Instant, max: usize, quota: &mut ByteQuota) {
+        for _ in 0..max {
             let Some(oldest) = self.by_age.first_entry() else { return };
             if oldest.key().0 > now {
                 return;
             }
             let (space, key) = oldest.remove();
             if let Some(slot) = self.slots_mut(space).remove(&key) {
-                room.release(cost(&key, slot.value.len()));
+                quota.release(cost(&key, slot.value.len()));
             }
         }
     }

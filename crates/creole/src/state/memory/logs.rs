@@ -39,7 +39,7 @@ struct LogEntry {
 impl MemoryLog {
     /// The number of expired entries at the front; expiry times never decrease along a log.
     fn expired_count(&self, now: Instant) -> usize {
-        self.entries.partition_point(|written| written.expires <= now)
+        self.entries.partition_point(|entry| entry.expires <= now)
     }
 
     /// The number after which no entry is missing.
@@ -48,20 +48,20 @@ impl MemoryLog {
         self.last - u64::try_from(live).unwrap_or(self.last)
     }
 
-    fn clear(&mut self, room: &mut ByteQuota) {
-        for written in std::mem::take(&mut self.entries) {
-            room.release(cost(written.entry.len()));
+    fn clear(&mut self, quota: &mut ByteQuota) {
+        for entry in std::mem::take(&mut self.entries) {
+            quota.release(cost(entry.entry.len()));
         }
     }
 }
 
 impl Logs {
     /// Creates the log if it does not exist. False when there is no room for another one.
-    pub(super) fn ensure(&mut self, name: &str, now: Instant, most: usize) -> bool {
+    pub(super) fn ensure(&mut self, name: &str, now: Instant, max: usize) -> bool {
         if self.logs.contains_key(name) {
             return true;
         }
-        if self.logs.len() >= most {
+        if self.logs.len() >= max {
             let Some((_, oldest)) = self.expired.pop_first() else { return false };
             self.logs.remove(&oldest);
         }
@@ -79,17 +79,17 @@ impl Logs {
         entry: Bytes,
         keep: usize,
         (now, expires): (Instant, Instant),
-        room: &mut ByteQuota,
+        quota: &mut ByteQuota,
     ) -> u64 {
         let Some(log) = self.logs.get_mut(name) else { return 0 };
         let before = (log.expires, log.id);
         log.last += 1;
         log.expires = log.expires.max(expires);
-        room.take(cost(entry.len()));
+        quota.take(cost(entry.len()));
         log.entries.push_back(LogEntry { entry, expires: log.expires });
         let excess = log.entries.len().saturating_sub(keep).max(log.expired_count(now));
-        for written in log.entries.drain(..excess) {
-            room.release(cost(written.entry.len()));
+        for item in log.entries.drain(..excess) {
+            quota.release(cost(item.entry.len()));
         }
         let named = self.live.remove(&before).or_else(|| self.expired.remove(&before));
         self.live.insert((log.expires, log.id), named.unwrap_or_else(|| name.into()));
@@ -100,7 +100,7 @@ impl Logs {
         &self,
         name: &str,
         after: u64,
-        most: usize,
+        max: usize,
         now: Instant,
     ) -> Result<Vec<(u64, Bytes)>> {
         let Some(log) = self.logs.get(name) else {
@@ -116,30 +116,30 @@ impl Logs {
         }
         let wanted = usize::try_from(log.last - after).unwrap_or(usize::MAX);
         let skipped = log.entries.len().saturating_sub(wanted);
-        let entries = log.entries.iter().skip(skipped).take(most);
-        Ok((after + 1..).zip(entries.map(|written| written.entry.clone())).collect())
+        let entries = log.entries.iter().skip(skipped).take(max);
+        Ok((after + 1..).zip(entries.map(|entry| entry.entry.clone())).collect())
     }
 
     /// Removes a log; returns whether it existed.
-    pub(super) fn remove(&mut self, name: &str, now: Instant, room: &mut ByteQuota) -> bool {
+    pub(super) fn remove(&mut self, name: &str, now: Instant, quota: &mut ByteQuota) -> bool {
         let Some(mut log) = self.logs.remove(name) else { return false };
         let place = (log.expires, log.id);
         self.live.remove(&place);
         self.expired.remove(&place);
-        log.clear(room);
+        log.clear(quota);
         log.expires > now
     }
 
     /// Deletes the entries of at most `most` expired logs.
-    pub(super) fn sweep(&mut self, now: Instant, most: usize, room: &mut ByteQuota) {
-        for _ in 0..most {
+    pub(super) fn sweep(&mut self, now: Instant, max: usize, quota: &mut ByteQuota) {
+        for _ in 0..max {
             let Some(oldest) = self.live.first_entry() else { return };
             if oldest.key().0 > now {
                 return;
             }
             let (place, name) = oldest.remove_entry();
             if let Some(log) = self.logs.get_mut(&name) {
-                log.clear(room);
+                log.clear(quota);
             }
             self.expired.insert(place, name);
         }

@@ -246,11 +246,11 @@ async fn a_refused_write_does_not_affect_the_others_of_its_batch() {
         .collect();
     let mut written = 0;
     for (number, one) in all.into_iter().enumerate() {
-        let is_there = state.get(&number.to_string()).await.unwrap().is_some();
+        let exists = state.get(&number.to_string()).await.unwrap().is_some();
         let result = one.await.unwrap();
-        let is_there = is_there || state.get(&number.to_string()).await.unwrap().is_some();
-        assert_eq!(is_there, result.is_ok());
-        written += usize::from(is_there);
+        let exists = exists || state.get(&number.to_string()).await.unwrap().is_some();
+        assert_eq!(exists, result.is_ok());
+        written += usize::from(exists);
     }
     assert_eq!(written, 40);
 }

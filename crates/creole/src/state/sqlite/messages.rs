@@ -108,12 +108,12 @@ pub(super) fn publish(
     Ok(())
 }
 
-pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> SqliteResult<()> {
+pub(super) fn sweep(connection: &Connection, now: i64, max: usize) -> SqliteResult<()> {
     let sql = "DELETE FROM messages WHERE sent <= ?1 AND number IN
                (SELECT number FROM messages ORDER BY number LIMIT ?2)";
     connection
         .prepare_cached(sql)?
-        .execute(params![now.saturating_sub(MAX_AGE_MS), signed(most)])?;
+        .execute(params![now.saturating_sub(MAX_AGE_MS), signed(max)])?;
     Ok(())
 }
 

@@ -134,26 +134,26 @@ async fn a_writer_waiting_for_space_notices_that_the_reader_disconnects() {
 
 #[tokio::test]
 async fn a_peer_that_only_ends_its_own_sending_has_not_closed_our_output() {
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    let output = Output::from_fd(ours.into()).unwrap();
-    theirs.shutdown(Shutdown::Write).unwrap();
+    let (local, remote) = UnixStream::pair().unwrap();
+    let output = Output::from_fd(local.into()).unwrap();
+    remote.shutdown(Shutdown::Write).unwrap();
     assert!(timeout(SHORT, output.closed()).await.is_err());
     assert_eq!(output.write(b"x").await.unwrap(), 1);
 }
 
 #[tokio::test]
 async fn one_socket_serves_both_directions() {
-    let (ours, mut theirs) = UnixStream::pair().unwrap();
-    let mut input = Input::from_fd(ours.try_clone().unwrap().into()).unwrap();
-    let output = Output::from_fd(ours.into()).unwrap();
+    let (local, mut remote) = UnixStream::pair().unwrap();
+    let mut input = Input::from_fd(local.try_clone().unwrap().into()).unwrap();
+    let output = Output::from_fd(local.into()).unwrap();
     for _ in 0..3 {
-        theirs.write_all(b"ping").unwrap();
+        remote.write_all(b"ping").unwrap();
         let mut buffer = Vec::new();
         assert_eq!(timeout(LONG, input.read(&mut buffer, 10)).await.unwrap().unwrap(), 4);
         assert_eq!(output.write(&buffer).await.unwrap(), 4);
         assert!(timeout(SHORT / 10, output.closed()).await.is_err());
         let mut echo = [0; 4];
-        theirs.read_exact(&mut echo).unwrap();
+        remote.read_exact(&mut echo).unwrap();
     }
     drop(input);
     assert_eq!(output.write(b"still here").await.unwrap(), 10);

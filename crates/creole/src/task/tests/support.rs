@@ -103,20 +103,20 @@ pub(super) fn done(text: &str) -> Outcome {
 /// Sends one input request, then returns the response.
 pub(super) fn asking() -> RunCall {
     Arc::new(|call| {
-        let answered = call.context.elicit_with("q", form("Which?", &json!({"type": "object"})));
-        Box::pin(std::future::ready(match answered {
-            Ok(answer) => done(&answer.content.unwrap_or(Value::Null).to_string()),
-            Err(ToolError::InputRequired(asks)) => {
-                Outcome::InputRequired { requests: asks, request_state: None }
+        let result = call.context.elicit_with("q", form("Which?", &json!({"type": "object"})));
+        Box::pin(std::future::ready(match result {
+            Ok(outcome) => done(&outcome.content.unwrap_or(Value::Null).to_string()),
+            Err(ToolError::InputRequired(input_requests)) => {
+                Outcome::InputRequired { requests: input_requests, request_state: None }
             }
             Err(other) => panic!("{other:?}"),
         }))
     })
 }
 
-pub(super) fn update(id: &str, answer: &Value) -> Operation {
-    let answers = Raw::from_value(&json!({"q": {"action": "accept", "content": answer}}));
-    Operation::UpdateTask { id: id.into(), responses: answers }
+pub(super) fn update(id: &str, response: &Value) -> Operation {
+    let responses = Raw::from_value(&json!({"q": {"action": "accept", "content": response}}));
+    Operation::UpdateTask { id: id.into(), responses }
 }
 
 pub(super) fn text(state: &TaskState) -> String {

@@ -29,14 +29,14 @@ impl CountingCredentials {
 impl Credentials for CountingCredentials {
     fn fetch(&self, _: Option<Authorization>) -> BoxFuture<'static, FetchResult> {
         self.fetched.fetch_add(1, Ordering::Relaxed);
-        let given = self.given.lock().clone();
+        let text = self.given.lock().clone();
         Box::pin(async move {
             delay(Duration::from_secs(1)).await;
-            match &*given {
+            match &*text {
                 "" => Err(token::missing_token("site", "nobody knows one")),
                 "never" => std::future::pending().await,
                 "panic" => panic!("as a source may"),
-                given => Ok(bearer(given)),
+                text => Ok(bearer(text)),
             }
         })
     }
@@ -124,11 +124,11 @@ async fn the_first_caller_may_leave_and_a_source_may_be_slow_or_panic() {
     assert!(left.is_err(), "the new token is not available yet");
     assert_eq!(instead(&keyring, "old", 2).await, vec![Some(bearer("new")); 2]);
     assert_eq!(source.fetched(), 2);
-    for (given, why) in [("never", "within 10 s"), ("panic", "was aborted")] {
+    for (text, reason) in [("never", "within 10 s"), ("panic", "was aborted")] {
         advance(RETRY_PAUSE).await;
-        source.gives(given);
+        source.gives(text);
         let fault = keyring.replace_refused(&bearer("new")).await.unwrap_err();
-        assert!(fault.detail.contains(why), "{}", fault.detail);
+        assert!(fault.detail.contains(reason), "{}", fault.detail);
     }
     source.gives("newer");
     assert_eq!(instead(&keyring, "new", 1).await, [Some(bearer("newer"))]);
