@@ -56,8 +56,9 @@ impl ListWait {
     }
 
     fn for_client(self, context: &Context) -> Duration {
-        let hears = context.caller().rules.unsolicited_changes && context.session_name().is_some();
-        if hears { self.notified_clients } else { self.other_clients }
+        let is_listening =
+            context.caller().rules.unsolicited_changes && context.session_name().is_some();
+        if is_listening { self.notified_clients } else { self.other_clients }
     }
 }
 
@@ -111,23 +112,24 @@ impl Federation {
         let (mut upstreams, mut staying) = (Vec::new(), Vec::new());
         for settings in servers {
             // Sources are added in the order in which items are listed.
-            let place = registry.add_source();
+            let source = registry.add_source();
             let known =
                 self.upstreams().iter().find(|known| known.is_equivalent(&settings, is_alone));
             upstreams.push(match known {
                 Some(known) => {
-                    staying.push((Arc::clone(known), place));
+                    staying.push((Arc::clone(known), source));
                     Arc::clone(known)
                 }
-                None => Upstream::new(place, settings, is_alone),
+                None => Upstream::new(source, settings, is_alone),
             });
         }
         start_order::start_in_order(upstreams.iter().map(Arc::downgrade).collect());
-        let is_left = |known: &&Arc<Upstream>| !upstreams.iter().any(|it| Arc::ptr_eq(it, known));
+        let is_left =
+            |known: &&Arc<Upstream>| !upstreams.iter().any(|upstream| Arc::ptr_eq(upstream, known));
         let leaving = self.upstreams().iter().filter(is_left).map(Arc::clone).collect();
-        let behind =
+        let members =
             FederationMembers { registry: registry.downgrade(), upstreams, has_own_items: has_own };
-        FederationReplacement { members: behind, retained: staying, removed: leaving }
+        FederationReplacement { members, retained: staying, removed: leaving }
     }
 
     /// Closes all connections to the upstreams gracefully and stops their programs.
@@ -149,7 +151,7 @@ impl Federation {
 
     /// The upstreams.
     pub fn upstreams(&self) -> &[Arc<Upstream>] {
-        self.members.get().map_or(&[], |behind| &behind.upstreams)
+        self.members.get().map_or(&[], |members| &members.upstreams)
     }
 
     /// Waits for the upstream that the call needs, if it is not ready yet. When a client opens a session and the only
@@ -228,7 +230,7 @@ impl Federation {
 
     /// Whether there is any item to list.
     fn has_items(&self) -> bool {
-        let has_own = self.members.get().is_some_and(|behind| behind.has_own_items);
+        let has_own = self.members.get().is_some_and(|members| members.has_own_items);
         has_own || self.upstreams().iter().any(|upstream| upstream.is_ready())
     }
 
@@ -253,18 +255,22 @@ impl Federation {
     /// Sets the cache hints of a list: the shortest time to live of its parts. The scope is private, since the lists
     /// may depend on the caller.
     fn set_cache_hints(&self, page: &mut Page) {
-        let left = self
+        let remaining = self
             .upstreams()
             .iter()
             .filter_map(|upstream| upstream.lists().list_ttl(page.kind))
             .min();
-        let left = match self.starting_upstreams().next() {
-            None => left,
+        let remaining = match self.starting_upstreams().next() {
+            None => remaining,
             Some(_) => Some(Duration::ZERO),
         };
-        let Some(left) = left.and_then(|left| u64::try_from(left.as_millis()).ok()) else { return };
-        let has_own = self.members.get().is_some_and(|behind| behind.has_own_items);
-        let ttl_ms = if has_own { left.min(page.cache.ttl_ms) } else { left };
+        let Some(remaining) =
+            remaining.and_then(|remaining| u64::try_from(remaining.as_millis()).ok())
+        else {
+            return;
+        };
+        let has_own = self.members.get().is_some_and(|members| members.has_own_items);
+        let ttl_ms = if has_own { remaining.min(page.cache.ttl_ms) } else { remaining };
         page.cache = CacheHints { ttl_ms, public: false };
     }
 
@@ -286,7 +292,7 @@ impl Federation {
     async fn fetch_session_lists(&self, kind: ListKind, context: &Context) {
         let mut looking = JoinSet::new();
         let lists = self.upstreams().iter().map(|upstream| upstream.lists());
-        for lists in lists.filter(|it| it.needs_list_fetch(kind, context)) {
+        for lists in lists.filter(|upstream_lists| upstream_lists.needs_list_fetch(kind, context)) {
             let (lists, context) = (Arc::clone(lists), context.clone());
             looking.spawn(async move { lists.fetch_list_for(kind, &context).await });
         }
@@ -325,8 +331,8 @@ impl FederationReplacement {
     /// Moves the retained upstreams and puts the new members into the federation, just before the swap of the server.
     /// The removed upstreams must be [closed](RemovedUpstreams::close) when the last call has ended.
     pub fn swap(self, federation: &Federation) -> RemovedUpstreams {
-        for (upstream, place) in self.retained {
-            upstream.move_to(place);
+        for (upstream, source) in self.retained {
+            upstream.move_to(source);
         }
         let registry = self.members.registry.clone();
         tokio::spawn(watch_chain_changes(registry, Arc::downgrade(&federation.members)));

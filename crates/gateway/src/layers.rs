@@ -77,8 +77,8 @@ impl Chain {
     }
 
     /// Lets the layers rewrite an input request that belongs to no call, before it reaches a client.
-    pub fn rewrite_input_request(&self, question: &mut InputRequest) {
-        creole::internal::chain::rewrite_input_request(&self.0, question);
+    pub fn rewrite_input_request(&self, input_request: &mut InputRequest) {
+        creole::internal::chain::rewrite_input_request(&self.0, input_request);
     }
 
     /// Lets the layers assign the names of a list again. All of its items are rewritten afterwards.

@@ -23,13 +23,13 @@ pub(crate) fn max_concurrent_starts() -> usize {
 /// earlier one is ready, has failed or takes too long. Upstreams that wait for their only caller and upstreams that
 /// have started already are skipped.
 pub(super) fn start_in_order(upstreams: Vec<Weak<Upstream>>) {
-    let places = Arc::new(Semaphore::new(max_concurrent_starts()));
+    let permits = Arc::new(Semaphore::new(max_concurrent_starts()));
     let mut rest =
         upstreams.into_iter().filter_map(|it| it.upgrade()).filter(|it| it.startup().is_queued());
     let mut waiting = Vec::new();
     for upstream in rest.by_ref() {
-        match Arc::clone(&places).try_acquire_owned() {
-            Ok(place) => start_one(&upstream, place),
+        match Arc::clone(&permits).try_acquire_owned() {
+            Ok(permit) => start_one(&upstream, permit),
             Err(_) => {
                 waiting.push(Arc::downgrade(&upstream));
                 break;
@@ -43,20 +43,20 @@ pub(super) fn start_in_order(upstreams: Vec<Weak<Upstream>>) {
     tokio::spawn(async move {
         for upstream in waiting {
             // The semaphore is never closed.
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
             if let Some(upstream) = upstream.upgrade() {
-                start_one(&upstream, place);
+                start_one(&upstream, permit);
             }
         }
     });
 }
 
 /// Starts one upstream. It holds its permit until it is ready or takes too long.
-fn start_one(upstream: &Arc<Upstream>, place: tokio::sync::OwnedSemaphorePermit) {
+fn start_one(upstream: &Arc<Upstream>, permit: tokio::sync::OwnedSemaphorePermit) {
     upstream.startup().start_now();
     let upstream = Arc::clone(upstream);
     tokio::spawn(async move {
         _ = timeout(MAX_START_WAIT, upstream.startup().wait_until_tried()).await;
-        drop(place);
+        drop(permit);
     });
 }

@@ -22,7 +22,7 @@ impl NamePatterns {
 
     /// The patterns that match the name.
     pub fn matching(&self, name: &str) -> impl Iterator<Item = &str> {
-        let fits = move |it: &&String| is_match(it.as_bytes(), name.as_bytes());
+        let fits = move |text: &&String| is_match(text.as_bytes(), name.as_bytes());
         self.0.iter().filter(fits).map(String::as_str)
     }
 
@@ -35,36 +35,36 @@ impl NamePatterns {
 /// Compares without recursion: after a mismatch only the last star is tried again, so the work is bounded by
 /// the product of both lengths.
 fn is_match(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut place) = (0, 0);
+    let (mut offset, mut index) = (0, 0);
     let mut star = None;
-    while place < name.len() {
-        match pattern.get(at) {
+    while index < name.len() {
+        match pattern.get(offset) {
             Some(b'*') => {
-                star = Some((at, place));
-                at += 1;
+                star = Some((offset, index));
+                offset += 1;
             }
             Some(b'?') => {
-                at += 1;
-                place = next_char_start(name, place);
+                offset += 1;
+                index = next_char_start(name, index);
             }
-            Some(byte) if *byte == name[place] => {
-                at += 1;
-                place += 1;
+            Some(byte) if *byte == name[index] => {
+                offset += 1;
+                index += 1;
             }
             _ => {
                 let Some((starred, taken)) = star else { return false };
                 star = Some((starred, taken + 1));
-                (at, place) = (starred + 1, taken + 1);
+                (offset, index) = (starred + 1, taken + 1);
             }
         }
     }
-    pattern[at..].iter().all(|byte| *byte == b'*')
+    pattern[offset..].iter().all(|byte| *byte == b'*')
 }
 
 /// The start of the next character of UTF-8 text.
-fn next_char_start(text: &[u8], place: usize) -> usize {
-    let rest = text[place + 1..].iter().position(|byte| byte & 0xc0 != 0x80);
-    rest.map_or(text.len(), |length| place + 1 + length)
+fn next_char_start(text: &[u8], index: usize) -> usize {
+    let rest = text[index + 1..].iter().position(|byte| byte & 0xc0 != 0x80);
+    rest.map_or(text.len(), |length| index + 1 + length)
 }
 
 #[cfg(test)]

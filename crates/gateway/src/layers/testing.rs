@@ -182,11 +182,12 @@ impl FlakyTools {
         layer: impl Middleware + 'static,
         fault: Fault,
         failures: usize,
-        answer: ToolResult,
+        result: ToolResult,
     ) -> (Service, Arc<Self>) {
         let (calls, failures) = (AtomicUsize::new(0), AtomicUsize::new(failures));
         let given = RwLock::new(Value::Null);
-        let flaky = Arc::new(Self { calls, failures, fault, last_arguments: given, answer });
+        let flaky =
+            Arc::new(Self { calls, failures, fault, last_arguments: given, answer: result });
         let schema =
             r#"{"type":"object","properties":{"a":{"type":"integer"},"token":{"type":"string"}}}"#;
         let schema = Raw::parse(schema).unwrap();
@@ -229,11 +230,11 @@ impl FlakyTools {
             Box::pin(async move {
                 flaky.calls.fetch_add(1, Ordering::SeqCst);
                 *flaky.last_arguments.write() = arguments;
-                let left = flaky.failures.load(Ordering::SeqCst);
-                if left == 0 {
+                let remaining = flaky.failures.load(Ordering::SeqCst);
+                if remaining == 0 {
                     return Ok(flaky.answer.clone());
                 }
-                flaky.failures.store(left - 1, Ordering::SeqCst);
+                flaky.failures.store(remaining - 1, Ordering::SeqCst);
                 Err(ToolError::Fault(Box::new(flaky.fault.clone())))
             })
         }

@@ -27,8 +27,8 @@ impl AssignedNames {
     /// Begins a round, in which all items of the list claim their names again. A name keeps its item until another item
     /// claims it, so that calls find their item meanwhile. After a round without a claim the name is forgotten.
     pub(crate) fn start_round(&self, kind: ListKind) {
-        let mut books = self.0.write();
-        let book = books.entry(kind).or_default();
+        let mut names = self.0.write();
+        let book = names.entry(kind).or_default();
         let last = book.round;
         book.names.retain(|_, holder| holder.round == last);
         book.round += 1;
@@ -54,8 +54,8 @@ impl AssignedNames {
 
     /// The item that a name stands for.
     pub(crate) fn own_name(&self, kind: ListKind, name: &str) -> Option<String> {
-        let books = self.0.read();
-        books.get(&kind)?.names.get(name).map(|holder| holder.own_name.clone())
+        let names = self.0.read();
+        names.get(&kind)?.names.get(name).map(|holder| holder.own_name.clone())
     }
 }
 

@@ -77,10 +77,10 @@ impl Filter {
 
     fn matches_hints(&self, hints: Hints) -> bool {
         let wanted = &self.settings;
-        wanted.read_only.is_none_or(|it| it == hints.read_only)
-            && wanted.destructive.is_none_or(|it| it == hints.destructive)
-            && wanted.idempotent.is_none_or(|it| it == hints.idempotent)
-            && wanted.open_world.is_none_or(|it| it == hints.open_world)
+        wanted.read_only.is_none_or(|value| value == hints.read_only)
+            && wanted.destructive.is_none_or(|value| value == hints.destructive)
+            && wanted.idempotent.is_none_or(|value| value == hints.idempotent)
+            && wanted.open_world.is_none_or(|value| value == hints.open_world)
     }
 
     fn is_visible(&self, kind: ListKind, name: &str) -> bool {
@@ -90,8 +90,8 @@ impl Filter {
 
 impl Middleware for Filter {
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        if let Operation::Listen(wanted) = &mut call.operation {
-            wanted.uris.retain(|uri| self.is_visible(ListKind::Resources, uri));
+        if let Operation::Listen(filter) = &mut call.operation {
+            filter.uris.retain(|uri| self.is_visible(ListKind::Resources, uri));
         }
         match item_of(&call.operation) {
             Some((kind, name)) if !self.is_visible(kind, name) => {
@@ -108,8 +108,8 @@ impl Middleware for Filter {
         }
         let name = match kind {
             ListKind::Templates => {
-                let uri =
-                    Object::new(newest_json(&item)).and_then(|it| it.string("uriTemplate").ok()?);
+                let uri = Object::new(newest_json(&item))
+                    .and_then(|value| value.string("uriTemplate").ok()?);
                 uri.unwrap_or_default().into_owned()
             }
             _ => item.name().to_owned(),
@@ -122,8 +122,8 @@ impl Middleware for Filter {
         let matched = self.matched_patterns.lock();
         let FilterSettings { allow, deny, .. } = &self.settings;
         let of = |key: &'static str, names: &NamePatterns| {
-            let unmatched = names.patterns().iter().filter(|it| !matched.contains(*it));
-            unmatched.map(|it| format!("`{it}` in `{key}` of a filter")).collect::<Vec<_>>()
+            let unmatched = names.patterns().iter().filter(|text| !matched.contains(*text));
+            unmatched.map(|text| format!("`{text}` in `{key}` of a filter")).collect::<Vec<_>>()
         };
         [of("allow", allow), of("deny", deny)].concat()
     }

@@ -20,10 +20,11 @@ pub(crate) struct Hints {
 impl Hints {
     /// The hints in a tool's definition.
     pub(crate) fn of(tool: &Definition) -> Self {
-        let said =
+        let message =
             Object::new(newest_json(tool)).and_then(|tool| tool.object("annotations").ok()?);
-        let hint =
-            |key, usual| said.and_then(|said| said.bool(key).ok().flatten()).unwrap_or(usual);
+        let hint = |key, default_value| {
+            message.and_then(|message| message.bool(key).ok().flatten()).unwrap_or(default_value)
+        };
         let read_only = hint("readOnlyHint", false);
         Self {
             read_only,

@@ -69,8 +69,8 @@ impl ToolRewrite {
         let names: Vec<String> = serde_json::from_str(names).ok()?;
         let is_asked =
             |name: &String| !self.fixed.contains_key(name) && !self.defaults.contains_key(name);
-        let asked: Vec<String> = names.into_iter().filter(is_asked).collect();
-        serde_json::to_string(&asked).ok()
+        let requests: Vec<String> = names.into_iter().filter(is_asked).collect();
+        serde_json::to_string(&requests).ok()
     }
 
     /// The arguments with the fixed values, and with defaults for missing ones.

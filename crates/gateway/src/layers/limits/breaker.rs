@@ -105,9 +105,9 @@ impl Middleware for Breaker {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             match self.admit() {
-                Ok(passage) => {
+                Ok(pass) => {
                     let outcome = next.call(call).await;
-                    passage.finish(is_failure(&outcome));
+                    pass.finish(is_failure(&outcome));
                     outcome
                 }
                 Err(wait) => {

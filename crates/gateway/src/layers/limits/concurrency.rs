@@ -41,7 +41,7 @@ impl Concurrency {
         }
         let ConcurrencySettings { calls, queue, wait } = self.settings;
         let busy = |detail| Fault::new(FaultKind::Busy, detail);
-        let Some(_place) = QueuePlace::enter(&self.waiting, queue) else {
+        let Some(_queue_guard) = QueuePlace::enter(&self.waiting, queue) else {
             return Err(busy(format!(
                 "concurrency limit reached: {calls} calls are running and \
                 {queue} are queued; try again later"
@@ -62,9 +62,9 @@ impl Concurrency {
 struct QueuePlace<'a>(&'a AtomicUsize);
 
 impl<'a> QueuePlace<'a> {
-    fn enter(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
+    fn enter(waiting: &'a AtomicUsize, max: usize) -> Option<Self> {
         let place = Self(waiting);
-        (waiting.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
+        (waiting.fetch_add(1, Ordering::AcqRel) < max).then_some(place)
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn calls_wait_for_each_other_and_those_that_find_the_queue_full_are_refused() {
         let service = slow_service(one_at_once(1, 60));
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         let wait = || call(&service, "a", "wait", r#"{"seconds":10}"#);
         let (first, second, third) = tokio::join!(wait(), wait(), wait());
         assert_eq!((text(&first), text(&second)), ("waited", "waited"));
@@ -110,7 +110,7 @@ mod tests {
             fault(third).detail,
             "concurrency limit reached: 1 calls are running and 1 are queued; try again later"
         );
-        assert_eq!(begun.elapsed().as_secs(), 20);
+        assert_eq!(started.elapsed().as_secs(), 20);
     }
 
     #[tokio::test(start_paused = true)]

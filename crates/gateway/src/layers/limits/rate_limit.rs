@@ -48,10 +48,10 @@ struct TokenBucket {
 impl TokenBucket {
     /// The bucket at this moment, for this many calls per window.
     fn refilled(found: Option<Self>, calls: u32, per: Duration, now: Instant) -> Self {
-        let most = f64::from(calls);
-        let left = found.map_or(most, |share| {
-            let rate = most / per.as_secs_f64();
-            (share.tokens + now.duration_since(share.updated).as_secs_f64() * rate).min(most)
+        let max = f64::from(calls);
+        let left = found.map_or(max, |share| {
+            let rate = max / per.as_secs_f64();
+            (share.tokens + now.duration_since(share.updated).as_secs_f64() * rate).min(max)
         });
         Self { tokens: left, updated: now }
     }
@@ -80,9 +80,9 @@ impl RateLimit {
         });
         let all = overall_calls
             .map(|calls| (TokenBucket::refilled(shares.overall, calls, per, now), calls));
-        for (share, whose) in [(own, "this principal has"), (all, "all principals together have")] {
+        for (share, label) in [(own, "this principal has"), (all, "all principals together have")] {
             if let Some(wait) = share.and_then(|(share, calls)| share.time_to_token(calls, per)) {
-                return Err((wait, whose));
+                return Err((wait, label));
             }
         }
         if let Some((share, _)) = own {
@@ -111,10 +111,10 @@ impl Middleware for RateLimit {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         match self.take_token(call.context.principal()) {
             Ok(()) => next.call(call),
-            Err((wait, whose)) => {
+            Err((wait, label)) => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
                 let detail = format!(
-                    "rate limit reached: {whose} no calls left; try again in {} s",
+                    "rate limit reached: {label} no calls left; try again in {} s",
                     wait_ms.div_ceil(1000)
                 );
                 let data = Raw::from_value(&json!({ "retryAfterMs": wait_ms }));

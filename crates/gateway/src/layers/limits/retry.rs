@@ -64,8 +64,8 @@ impl Retry {
     fn wait_after(&self, attempt: u32, fault: &Fault) -> Option<Duration> {
         let doubled = self.settings.delay.saturating_mul(1 << (attempt - 1).min(30));
         let wanted = retry_after(fault).unwrap_or_default();
-        let longest = self.settings.max_delay;
-        (wanted <= longest).then(|| doubled.min(longest).max(wanted))
+        let max_duration = self.settings.max_delay;
+        (wanted <= max_duration).then(|| doubled.min(max_duration).max(wanted))
     }
 }
 
@@ -138,9 +138,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_idempotent_call_is_retried_with_increasing_delays() {
         let (service, flaky) = FlakyTools::serve(retry(&[]), unavailable(), 2);
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
-        assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (3, 3));
+        assert_eq!((flaky.calls(), started.elapsed().as_secs()), (3, 3));
     }
 
     #[tokio::test(start_paused = true)]
@@ -150,15 +150,15 @@ mod tests {
             FlakyTools::serve(retry(&[]), unavailable().with_data(data), 1)
         };
         for data in [r#"{"retryAfter":60}"#, r#"{"retryAfterMs":60000}"#] {
-            let begun = tokio::time::Instant::now();
+            let started = tokio::time::Instant::now();
             let (service, flaky) = wants(data);
             assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
-            assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (2, 60), "{data}");
+            assert_eq!((flaky.calls(), started.elapsed().as_secs()), (2, 60), "{data}");
         }
-        let begun = tokio::time::Instant::now();
+        let started = tokio::time::Instant::now();
         let (service, flaky) = wants(r#"{"retryAfter":61}"#);
         fault(call(&service, "a", "read", "{}").await);
-        assert_eq!((flaky.calls(), begun.elapsed().as_secs()), (1, 0));
+        assert_eq!((flaky.calls(), started.elapsed().as_secs()), (1, 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -105,15 +105,16 @@ mod tests {
     #[tokio::test]
     async fn messages_that_are_too_large_are_told_in_short_and_progress_without_words() {
         let limit = SizeLimit { arguments: None, results: Some(6) };
-        let told = events_of(limit, "work", "{\"k\":1}").await;
-        let [Event::Progress { progress, message, .. }, Event::Log { data, .. }] = &told[..] else {
-            panic!("{told:?}")
+        let events = events_of(limit, "work", "{\"k\":1}").await;
+        let [Event::Progress { progress, message, .. }, Event::Log { data, .. }] = &events[..]
+        else {
+            panic!("{events:?}")
         };
         assert_eq!((*progress, message.as_deref()), (1.0, Some("work")));
         assert_eq!(data.as_str(), r#""the message has 7 bytes; the limit is 6""#);
-        let told = events_of(limit, "worked on", "12").await;
-        let [Event::Progress { message, .. }, Event::Log { data, .. }] = &told[..] else {
-            panic!("{told:?}")
+        let events = events_of(limit, "worked on", "12").await;
+        let [Event::Progress { message, .. }, Event::Log { data, .. }] = &events[..] else {
+            panic!("{events:?}")
         };
         assert_eq!((message, data.as_str()), (&None, "12"));
     }

@@ -111,8 +111,8 @@ impl Redactor {
     }
 
     /// Redacts the text of an input request. Its schema stays, since the response has to fit it.
-    fn redact_input_request(&self, question: &mut InputRequest) {
-        match question {
+    fn redact_input_request(&self, input_request: &mut InputRequest) {
+        match input_request {
             InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => {
                 self.redact_text(message)
             }
@@ -157,19 +157,20 @@ impl Middleware for Redact {
         if self.from == RedactScope::Arguments {
             return next.call(call);
         }
-        let [events, questions] = [(); 2].map(|()| Arc::clone(&self.redactor));
+        let [events, redactor] = [(); 2].map(|()| Arc::clone(&self.redactor));
         let context = call.context.map_events(move |event| Some(events.redact_event(event)));
-        call.context = context.map_input_requests(move |mut question| {
-            questions.redact_input_request(&mut question);
-            question
+        call.context = context.map_input_requests(move |mut input_request| {
+            redactor.redact_input_request(&mut input_request);
+            input_request
         });
         Box::pin(async move {
             let mut outcome = next.call(call).await;
             match &mut outcome {
                 Outcome::Complete(payload) => self.redactor.redact_payload(payload),
                 Outcome::Fail(fault) => self.redactor.redact_fault(fault),
-                Outcome::InputRequired { requests: asks, .. } => {
-                    asks.iter_mut()
+                Outcome::InputRequired { requests: input_requests, .. } => {
+                    input_requests
+                        .iter_mut()
                         .for_each(|ask| self.redactor.redact_input_request(&mut ask.question));
                 }
                 Outcome::Detach(_) => {}
@@ -178,9 +179,9 @@ impl Middleware for Redact {
         })
     }
 
-    fn rewrite_input_request(&self, question: &mut InputRequest) {
+    fn rewrite_input_request(&self, input_request: &mut InputRequest) {
         if self.from != RedactScope::Arguments {
-            self.redactor.redact_input_request(question);
+            self.redactor.redact_input_request(input_request);
         }
     }
 }

@@ -48,8 +48,8 @@ pub(crate) struct ObservedTool {
 
 impl PinnedTool {
     /// Whether `there` approves the current definition of this tool.
-    pub(crate) fn is_approved_as(&self, there: &Self) -> bool {
-        self.changed.as_ref().is_some_and(|changed| changed.sha256 == there.sha256)
+    pub(crate) fn is_approved_as(&self, pinned: &Self) -> bool {
+        self.changed.as_ref().is_some_and(|changed| changed.sha256 == pinned.sha256)
     }
 }
 
@@ -78,7 +78,7 @@ impl ChangedTool {
 type Difference = (String, Option<Value>, Option<Value>);
 
 fn collect_differences(
-    place: &str,
+    location: &str,
     before: Option<&Value>,
     after: Option<&Value>,
     found: &mut Vec<Difference>,
@@ -87,11 +87,16 @@ fn collect_differences(
         (Some(Value::Object(old)), Some(Value::Object(new))) => {
             let added = new.keys().filter(|key| !old.contains_key(*key));
             for key in old.keys().chain(added) {
-                collect_differences(&format!("{place}/{key}"), old.get(key), new.get(key), found);
+                collect_differences(
+                    &format!("{location}/{key}"),
+                    old.get(key),
+                    new.get(key),
+                    found,
+                );
             }
         }
         (before, after) if before == after => {}
-        (before, after) => found.push((place.to_owned(), before.cloned(), after.cloned())),
+        (before, after) => found.push((location.to_owned(), before.cloned(), after.cloned())),
     }
 }
 

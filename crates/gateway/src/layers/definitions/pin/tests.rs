@@ -40,8 +40,8 @@ async fn a_tool_that_changed_is_withheld_until_it_is_approved() {
     assert!(refused.detail.ends_with("`creole approve FILE files read` approves it"));
 
     let [changed] = &changed_tools(&path).unwrap()[..] else { panic!() };
-    let [(place, before, _)] = &changed.differences()[..] else { panic!() };
-    assert_eq!((place.as_str(), before), ("/description", &Some(json!("Reads"))));
+    let [(location, before, _)] = &changed.differences()[..] else { panic!() };
+    assert_eq!((location.as_str(), before), ("/description", &Some(json!("Reads"))));
 
     assert!(approve(&path, "files", Some("same")).unwrap().is_empty());
     assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);

@@ -106,10 +106,10 @@ impl AuditFile {
 /// Waits for the lock, up to a timeout. Lines that are written without it stay whole, since each block is appended at
 /// once.
 fn lock(file: &File) {
-    let mut left = LOCK_TIMEOUT;
+    let mut remaining = LOCK_TIMEOUT;
     while let Err(TryLockError::WouldBlock) = file.try_lock() {
-        let Some(less) = left.checked_sub(LOCK_POLL_INTERVAL) else { return };
-        left = less;
+        let Some(less) = remaining.checked_sub(LOCK_POLL_INTERVAL) else { return };
+        remaining = less;
         sleep(LOCK_POLL_INTERVAL);
     }
 }

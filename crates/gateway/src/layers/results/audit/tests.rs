@@ -134,12 +134,12 @@ fn two_that_write_to_one_file_lose_nothing_and_put_it_aside_once() {
     }
     found.sort();
     let all = |name| (0..200).flat_map(move |number| (0..3).map(move |part| (name, number, part)));
-    let mut wanted: Vec<_> = all("a")
+    let mut expected: Vec<_> = all("a")
         .chain(all("b"))
         .map(|(name, number, part)| format!("{name} {number} {part}"))
         .collect();
-    wanted.sort();
-    assert_eq!(found, wanted);
+    expected.sort();
+    assert_eq!(found, expected);
 }
 
 #[test]

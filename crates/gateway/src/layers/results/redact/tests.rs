@@ -22,8 +22,8 @@ fn results() -> Redact {
 #[tokio::test]
 async fn texts_and_faults_are_redacted() {
     let broken = Fault::new(FaultKind::ToolFailed, "no key sk-abc");
-    let answer = ToolResult::text("the key is sk-123, or sk-4");
-    let (service, flaky) = FlakyTools::serve_with_result(results(), broken, 0, answer);
+    let result = ToolResult::text("the key is sk-123, or sk-4");
+    let (service, flaky) = FlakyTools::serve_with_result(results(), broken, 0, result);
     let expected = "the key is [redacted], or [redacted]";
     assert_eq!(text(&call(&service, "a", "read", "{}").await), expected);
     flaky.fail(1);
@@ -32,16 +32,16 @@ async fn texts_and_faults_are_redacted() {
 
 #[tokio::test]
 async fn arguments_are_redacted_before_the_tool_gets_them() {
-    let given = r#"{"data":"a sk-1 b","user":{"email":"x"},"n":1}"#;
+    let output = r#"{"data":"a sk-1 b","user":{"email":"x"},"n":1}"#;
     let seen_with = async |from| {
         let layer = Redact::new(redactor(), from);
         let broken = Fault::new(FaultKind::ToolFailed, "");
         let (service, flaky) =
             FlakyTools::serve_with_result(layer, broken, 0, ToolResult::text("sk-2"));
-        let answered = text(&call(&service, "a", "read", given).await).to_owned();
+        let answered = text(&call(&service, "a", "read", output).await).to_owned();
         (flaky.last_arguments(), answered)
     };
-    let whole: Value = serde_json::from_str(given).unwrap();
+    let whole: Value = serde_json::from_str(output).unwrap();
     let redacted = json!({"data": "a [redacted] b", "user": {"email": "[redacted]"}, "n": 1});
     let clean = "[redacted]".to_owned();
     assert_eq!(seen_with(RedactScope::Results).await, (whole, clean.clone()));
@@ -52,9 +52,9 @@ async fn arguments_are_redacted_before_the_tool_gets_them() {
 #[tokio::test]
 async fn progress_and_log_messages_are_redacted() {
     let data = r#"{"data":"sk-1","user":{"email":"a@b"},"n":1}"#;
-    let told = events_of(results(), "found sk-2", data).await;
-    let [Event::Progress { message, .. }, Event::Log { logger, data, .. }] = &told[..] else {
-        panic!("{told:?}")
+    let events = events_of(results(), "found sk-2", data).await;
+    let [Event::Progress { message, .. }, Event::Log { logger, data, .. }] = &events[..] else {
+        panic!("{events:?}")
     };
     assert_eq!(message.as_deref(), Some("found [redacted]"));
     assert_eq!(logger.as_deref(), Some("teller"));
