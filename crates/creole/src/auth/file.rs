@@ -117,9 +117,9 @@ fn check_mode(path: &Path, file: &File) -> Result<(), AuthError> {
     let metadata = file.metadata();
     let mode = metadata.map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o022 != 0 {
-        let what =
+        let message =
             format!("users other than the owner may write the file (mode {:03o})", mode & 0o777);
-        return Err(AuthError::new(what).help(format!("chmod 600 {}", path.display())));
+        return Err(AuthError::new(message).help(format!("chmod 600 {}", path.display())));
     }
     if mode & 0o004 != 0 {
         tracing::warn!(
@@ -147,8 +147,8 @@ pub(super) fn parse(text: &str, kind: CredentialKind) -> Result<Vec<CredentialEn
         }
         let entry = parse_line(number, line, kind).map_err(|error| error.at_line(number))?;
         if let Some(first) = seen.insert(entry.name.clone(), number) {
-            let what = format!("`{}` is already defined in line {first}", entry.name);
-            return Err(AuthError::new(what).at_line(number));
+            let message = format!("`{}` is already defined in line {first}", entry.name);
+            return Err(AuthError::new(message).at_line(number));
         }
         entries.push(entry);
     }
@@ -187,8 +187,8 @@ fn parse_line(
 
 fn parse_user_credential(hash: &str) -> Result<StoredCredential, AuthError> {
     if hash.starts_with(KEY_HASH_PREFIX) {
-        let what = "a key hash in a file of users";
-        return Err(AuthError::new(what).help("put keys into the file of `keys_file`"));
+        let description = "a key hash in a file of users";
+        return Err(AuthError::new(description).help("put keys into the file of `keys_file`"));
     }
     password::parse_hash(hash)
         .map(|hash| StoredCredential::Password(Arc::new(hash)))
@@ -197,8 +197,8 @@ fn parse_user_credential(hash: &str) -> Result<StoredCredential, AuthError> {
 
 fn parse_key_credential(hash: &str, expires: Option<&str>) -> Result<StoredCredential, AuthError> {
     if hash.starts_with("$argon2") {
-        let what = "a password hash in a file of keys";
-        return Err(AuthError::new(what).help("put users into the file of `users`"));
+        let description = "a password hash in a file of keys";
+        return Err(AuthError::new(description).help("put users into the file of `users`"));
     }
     let digest = hash
         .strip_prefix(KEY_HASH_PREFIX)
@@ -228,15 +228,15 @@ pub(super) fn parse_expiry(text: &str) -> Result<Expiry, AuthError> {
 }
 
 /// Names and roles are simple words, so that they mean the same in a header, a log and a list.
-pub(super) fn check_name(what: &str, name: &str) -> Result<(), AuthError> {
+pub(super) fn check_name(description: &str, name: &str) -> Result<(), AuthError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
     if name.is_empty() {
-        Err(AuthError::new(format!("the {what} is empty")))
+        Err(AuthError::new(format!("the {description} is empty")))
     } else if name.len() > MAX_NAME_BYTES {
-        Err(AuthError::new(format!("the {what} is longer than {MAX_NAME_BYTES} characters")))
+        Err(AuthError::new(format!("the {description} is longer than {MAX_NAME_BYTES} characters")))
     } else if !name.bytes().all(is_plain) {
-        let what = format!("the {what} contains a character that is not allowed");
-        Err(AuthError::new(what).help("use letters A to Z, digits and . _ - + @"))
+        let message = format!("the {description} contains a character that is not allowed");
+        Err(AuthError::new(message).help("use letters A to Z, digits and . _ - + @"))
     } else {
         Ok(())
     }

@@ -62,12 +62,12 @@ impl BearerKey {
         expires: Option<&str>,
     ) -> Result<Self, AuthError> {
         file::check_name("name", name)?;
-        let wrong = || {
+        let error = || {
             AuthError::new(format!("the SHA-256 of the key `{name}` is not 64 hexadecimal digits"))
         };
         Ok(Self {
             name: name.to_owned(),
-            digest: file::digest_of_hex(sha256).ok_or_else(wrong)?,
+            digest: file::digest_of_hex(sha256).ok_or_else(error)?,
             roles: file::check_roles(roles.iter().map(String::as_str))?,
             expires: expires.map(file::parse_expiry).transpose()?,
         })
@@ -106,8 +106,8 @@ impl BearerKeys {
             return Err(AuthError::new(format!("two keys have the name `{name}`")));
         }
         if self.keys.iter().any(|(other, ..)| *other == key) {
-            let what = format!("the key `{name}` has the same SHA-256 as another key");
-            return Err(AuthError::new(what)
+            let message = format!("the key `{name}` has the same SHA-256 as another key");
+            return Err(AuthError::new(message)
                 .help("create a separate key for each name, so that each can be revoked"));
         }
         self.keys.push((key, end, known));

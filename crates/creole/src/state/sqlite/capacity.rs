@@ -49,14 +49,14 @@ pub(super) fn totals(connection: &Connection) -> SqliteResult<Totals> {
 }
 
 /// Deletes at most `most` expired rows of each table.
-pub(super) fn sweep(connection: &Connection, now: i64, most: usize) -> SqliteResult<()> {
+pub(super) fn sweep(connection: &Connection, now: i64, max: usize) -> SqliteResult<()> {
     let sql = "DELETE FROM entries WHERE rowid IN
                (SELECT rowid FROM entries WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
-    connection.prepare_cached(sql)?.execute(params![now, signed(most)])?;
+    connection.prepare_cached(sql)?.execute(params![now, signed(max)])?;
     let sql = "DELETE FROM log_entries WHERE rowid IN
                (SELECT rowid FROM log_entries WHERE expires <= ?1 ORDER BY expires, sequence LIMIT ?2)";
-    connection.prepare_cached(sql)?.execute(params![now, signed(most)])?;
-    messages::sweep(connection, now, most)
+    connection.prepare_cached(sql)?.execute(params![now, signed(max)])?;
+    messages::sweep(connection, now, max)
 }
 
 /// The error when there is no room for more bytes.

@@ -45,15 +45,15 @@ pub(super) fn write(
     limits: &StateLimits,
 ) -> SqliteResult<Option<u64>> {
     sweep(connection, now, SWEPT_PER_WRITE)?;
-    let mut found = find(connection, writing.space, &writing.key, now)?;
-    let live = found.as_ref().filter(|found| found.is_live).map(|found| found.version);
+    let mut row = find(connection, writing.space, &writing.key, now)?;
+    let live = row.as_ref().filter(|row| row.is_live).map(|row| row.version);
     if !writing.condition.holds(live) {
         return Ok(None);
     }
-    if has_room(connection, writing, found.as_ref(), limits)?.is_err() {
+    if has_room(connection, writing, row.as_ref(), limits)?.is_err() {
         sweep(connection, now, SWEPT_WHEN_FULL)?;
-        found = find(connection, writing.space, &writing.key, now)?;
-        has_room(connection, writing, found.as_ref(), limits)??;
+        row = find(connection, writing.space, &writing.key, now)?;
+        has_room(connection, writing, row.as_ref(), limits)??;
     }
     let version = next_version(connection)?;
     let sql =
@@ -128,24 +128,24 @@ fn is_live(
     condition: Condition,
     now: i64,
 ) -> SqliteResult<bool> {
-    let found = find(connection, space, key, now)?.filter(|found| found.is_live);
-    Ok(found.is_some_and(|found| condition.holds(Some(found.version))))
+    let row = find(connection, space, key, now)?.filter(|row| row.is_live);
+    Ok(row.is_some_and(|row| condition.holds(Some(row.version))))
 }
 
 /// The outer error is one of the file; the inner one names the limit.
 fn has_room(
     connection: &Connection,
     writing: &PendingWrite,
-    found: Option<&StoredRow>,
+    row: Option<&StoredRow>,
     limits: &StateLimits,
 ) -> SqliteResult<Result<(), StateError>> {
     let totals = totals(connection)?;
     let length = writing.value.len();
-    let added = match found {
-        Some(found) => length.saturating_sub(found.length),
+    let added = match row {
+        Some(row) => length.saturating_sub(row.length),
         None => writing.key.len() + length + StateLimits::OVERHEAD,
     };
-    if found.is_none() && totals.entries >= limits.entries {
+    if row.is_none() && totals.entries >= limits.entries {
         let full = StateError::Full { kind: "values and leases", max: limits.entries };
         return Ok(Err(full));
     }

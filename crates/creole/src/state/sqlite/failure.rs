@@ -33,17 +33,19 @@ impl SqliteFailure {
             Self::State(error) => return error,
             Self::Sqlite(error) => error,
         };
-        let why = error.to_string().into();
+        let reason = error.to_string().into();
         let problem = match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-                StateFileError::Damaged(why)
+                StateFileError::Damaged(reason)
             }
             Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-                StateFileError::Inaccessible(why)
+                StateFileError::Inaccessible(reason)
             }
-            Some(ErrorCode::DiskFull) => StateFileError::DiskFull(why),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StateFileError::Busy(why),
-            _ => StateFileError::Other(why),
+            Some(ErrorCode::DiskFull) => StateFileError::DiskFull(reason),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                StateFileError::Busy(reason)
+            }
+            _ => StateFileError::Other(reason),
         };
         StateError::File { path: Arc::clone(path), error: problem }
     }

@@ -44,7 +44,7 @@ pub(super) fn read_after(
     connection: &Connection,
     name: &str,
     after: u64,
-    most: usize,
+    max: usize,
     now: i64,
 ) -> SqliteResult<Vec<(u64, Bytes)>> {
     let Some(head) = find(connection, name)? else {
@@ -64,7 +64,7 @@ pub(super) fn read_after(
     let sql = "SELECT sequence, entry FROM log_entries WHERE log = ?1 AND sequence > ?2
                ORDER BY sequence LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![head.id, after, signed(most)], |row| {
+    let rows = statement.query_map(params![head.id, after, signed(max)], |row| {
         Ok((unsigned(row.get(0)?), row.get::<_, Vec<u8>>(1)?.into()))
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

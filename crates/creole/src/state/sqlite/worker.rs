@@ -72,9 +72,9 @@ impl SqliteWorker {
                 None => self.wait(),
             };
             match waited {
-                Ok(WorkerJob { work: JobKind::Read(read), permit: place }) => {
+                Ok(WorkerJob { work: JobKind::Read(read), permit }) => {
                     read(&self.connection, &mut self.feed);
-                    drop(place);
+                    drop(permit);
                 }
                 Ok(first) => next = self.write_batch(first),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -112,26 +112,26 @@ impl SqliteWorker {
     fn write_batch(&mut self, first: WorkerJob) -> Option<WorkerJob> {
         let mut open = execute(&self.connection, "BEGIN IMMEDIATE");
         let (mut answers, mut next) = (Vec::new(), Some(first));
-        while let Some(WorkerJob { work, permit: place }) = next.take() {
+        while let Some(WorkerJob { work, permit }) = next.take() {
             let write = match work {
                 JobKind::Write(write) => write,
                 read @ JobKind::Read(_) => {
-                    next = Some(WorkerJob { work: read, permit: place });
+                    next = Some(WorkerJob { work: read, permit });
                     break;
                 }
             };
             let (settled, done) = self.attempt(open, write);
             open = settled;
-            answers.push((done, place));
+            answers.push((done, permit));
             if open.is_err() || answers.len() >= MAX_BATCH {
                 break;
             }
             next = self.jobs.try_recv().ok();
         }
         let committed = self.commit_or_roll_back(open);
-        for (done, place) in answers {
+        for (done, permit) in answers {
             done(committed.clone());
-            drop(place);
+            drop(permit);
         }
         next
     }
