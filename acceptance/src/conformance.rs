@@ -64,7 +64,7 @@ pub struct SuiteResult {
 }
 
 /// Runs the suite against a server with these arguments, such as `--suite all`. The list of expected failures is empty.
-pub fn judge(suite: Suite, url: &str, words: &[&str]) -> Result<SuiteResult, String> {
+pub fn run_suite(suite: Suite, url: &str, words: &[&str]) -> Result<SuiteResult, String> {
     let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let results = folder.path().join("results");
@@ -182,7 +182,7 @@ fn not_scored(requirements: &str) -> BTreeSet<String> {
 impl SuiteResult {
     /// Whether a scenario ran, checked something, and found no failure.
     #[must_use]
-    pub fn holds(&self, scenario: &str) -> bool {
+    pub fn passed(&self, scenario: &str) -> bool {
         let checks = self.scenarios.get(scenario);
         checks.is_some_and(|checks| {
             !checks.is_empty() && checks.iter().all(|check| check.status != Status::Failure)
@@ -194,7 +194,7 @@ impl SuiteResult {
     pub fn score(&self, scored: bool) -> (usize, usize) {
         let of_kind = |name: &&String| self.not_scored.contains(*name) != scored;
         let all = self.scenarios.keys().filter(of_kind);
-        (all.clone().filter(|name| self.holds(name)).count(), all.count())
+        (all.clone().filter(|name| self.passed(name)).count(), all.count())
     }
 
     /// The checks of one status, each with its scenario.
@@ -230,7 +230,7 @@ impl SuiteResult {
         );
         for name in self.scenarios.keys() {
             let count = |status| self.count(name, status);
-            let verdict = if self.holds(name) { "holds" } else { "FAILS" };
+            let verdict = if self.passed(name) { "holds" } else { "FAILS" };
             let kind = if self.not_scored.contains(name) { "not scored" } else { "" };
             let (good, bad) = (count(Status::Success), count(Status::Failure));
             // Writing to a string cannot fail.

@@ -299,14 +299,14 @@ impl Referee {
             return Err("an unreadable `id` must be omitted, not null".to_owned());
         }
         if extension::is_of(revision, kind) {
-            return extension::judge(revision, kind, &message);
+            return extension::check_extension(revision, kind, &message);
         }
         if skills::is_of(revision, kind) {
-            return skills::judge(revision, kind);
+            return skills::check_skills(revision, kind);
         }
-        types::judge(revision, kind, &message)
+        types::check_types(revision, kind, &message)
             .map_err(|reason| format!("the published types reject it: {reason}"))?;
-        schema::judge(revision, kind, &message)
+        schema::check_schema(revision, kind, &message)
             .map_err(|reason| format!("the official schema rejects it: {reason}"))
     }
 }

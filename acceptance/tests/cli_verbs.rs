@@ -16,13 +16,13 @@ use tempfile::TempDir;
 
 /// The exit code, stdout and stderr of a command.
 #[derive(Debug, PartialEq)]
-struct Ran {
+struct CommandOutput {
     code: Option<i32>,
     stdout: Vec<u8>,
     stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     fn text(&self) -> &str {
         std::str::from_utf8(&self.stdout).expect("UTF-8")
     }
@@ -35,9 +35,9 @@ impl Ran {
 }
 
 /// A folder in which commands run, which is also the data directory.
-struct Place(TempDir);
+struct Sandbox(TempDir);
 
-impl Place {
+impl Sandbox {
     fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder for the test"))
     }
@@ -54,18 +54,18 @@ impl Place {
     }
 
     /// Runs `creole` with this text on stdin.
-    fn run_with(&self, words: &[&str], typed: &str) -> Ran {
+    fn run_with(&self, words: &[&str], typed: &str) -> CommandOutput {
         let output = output_of(&mut self.command(words), typed);
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
-        Ran { code: output.status.code(), stdout: output.stdout, stderr }
+        CommandOutput { code: output.status.code(), stdout: output.stdout, stderr }
     }
 
-    fn run(&self, words: &[&str]) -> Ran {
+    fn run(&self, words: &[&str]) -> CommandOutput {
         self.run_with(words, "")
     }
 
     /// Runs a verb with `creole serve` and a configuration of this text as its program.
-    fn run_on_program(&self, words: &[&str], configuration: &str) -> Ran {
+    fn run_on_program(&self, words: &[&str], configuration: &str) -> CommandOutput {
         fs::write(self.path().join("behind.toml"), configuration)
             .expect("the folder can be written");
         let data = format!("CREOLE_DATA_DIR={}", self.path().display());
@@ -83,14 +83,14 @@ fn everything(era: &str) -> String {
 const ERAS: [&str; 2] = ["handshake = false", "stateless = false"];
 
 #[track_caller]
-fn assert_ran(output: &Ran, code: i32, stdout: &str, stderr: &str) {
+fn assert_ran(output: &CommandOutput, code: i32, stdout: &str, stderr: &str) {
     assert_eq!(output.stderr, stderr);
     assert_eq!((output.code, output.text()), (Some(code), stdout));
 }
 
 #[test]
 fn a_list_is_the_same_over_every_transport() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let preset = sandbox.run(&["list", "tools", "--json", "--preset", "everything"]).json();
     assert!(preset["tools"].as_array().is_some_and(|tools| tools.len() > 40));
     let listening =
@@ -116,7 +116,7 @@ tools (3)
   calculate  …
              expression string
 ";
-    let output = Place::new().run(&["list", "--preset", "bb-mcp-server"]);
+    let output = Sandbox::new().run(&["list", "--preset", "bb-mcp-server"]);
     let (before, after) = expected.split_once('…').expect("an ellipsis");
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
     assert!(
@@ -128,7 +128,7 @@ tools (3)
 
 #[test]
 fn call_prints_only_the_result_on_stdout() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let hello = ["call", "--preset", "default", "hello", "--arg", "name=World"];
     assert_ran(&sandbox.run(&hello), 0, "Hello, World!\n", "");
     let whole = sandbox.run(&[&hello[..], &["--json"]].concat()).json();
@@ -142,7 +142,7 @@ fn call_prints_only_the_result_on_stdout() {
 
 #[test]
 fn a_call_works_over_http_and_in_either_era_of_a_program() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let listening =
         ListeningServer::start(&["--preset", "everything"]).expect("the server listens");
     let output = sandbox.run(&["call", &listening.url(), "test_simple_text"]);
@@ -157,7 +157,7 @@ fn a_call_works_over_http_and_in_either_era_of_a_program() {
 
 #[test]
 fn a_tool_that_fails_is_a_failure_with_a_reason() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let call = ["call", "--preset", "everything", "test_error_handling"];
     let reason = "error: the tool `test_error_handling` failed: This tool intentionally returns an \
                   error for testing\n";
@@ -169,7 +169,7 @@ fn a_tool_that_fails_is_a_failure_with_a_reason() {
 
 #[test]
 fn an_invalid_command_line_is_reported_with_a_correct_one() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let cases: [(&[&str], i32, &str); 13] = [
         (
             &["call", "--preset", "default", "helo"],
@@ -246,13 +246,13 @@ fn an_invalid_command_line_is_reported_with_a_correct_one() {
 
 #[test]
 fn a_server_that_is_not_there_is_a_failure() {
-    let output = Place::new().run(&["list", "http://127.0.0.1:1/mcp"]);
+    let output = Sandbox::new().run(&["list", "http://127.0.0.1:1/mcp"]);
     assert_ran(&output, 1, "", "error: `127.0.0.1:1` refuses connections\n");
 }
 
 #[test]
 fn a_resource_is_read_as_it_is() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let read = |uri: &str| sandbox.run(&["read", "--preset", "everything", uri]);
     let text = read("test://static-text");
     assert_eq!((text.code, text.stderr.as_str()), (Some(0), ""));
@@ -266,7 +266,7 @@ fn a_resource_is_read_as_it_is() {
 
 #[test]
 fn a_prompt_shows_the_role_of_each_message() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let words = ["prompt", "--preset", "default", "plan_task", "--arg", "goal=Ship it"];
     let output = sandbox.run(&words);
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
@@ -281,7 +281,7 @@ fn a_prompt_shows_the_role_of_each_message() {
 
 #[test]
 fn log_messages_go_to_stderr_and_progress_to_terminals_only() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let logs = "server: info: Tool execution started\nserver: info: Tool processing data\n\
                 server: info: Tool execution completed\n";
     let done = "Tool with logging executed successfully\n";
@@ -298,7 +298,7 @@ fn log_messages_go_to_stderr_and_progress_to_terminals_only() {
 
 #[test]
 fn input_requests_are_declined_without_a_terminal() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     for era in ERAS {
         let call = ["call", "test_elicitation", "--arg", "message=Who are you?"];
         let output = sandbox.run_on_program(&call, &everything(era));
@@ -314,7 +314,7 @@ fn input_requests_are_declined_without_a_terminal() {
 
 #[test]
 fn the_current_directory_is_offered_only_with_the_option() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let call = ["call", "--preset", "everything", "test_input_required_result_list_roots"];
     assert_eq!(sandbox.run(&call).code, Some(1));
     let output = sandbox.run(&[&call[..], &["--root"]].concat());
@@ -338,7 +338,7 @@ fn terminal() -> (File, File) {
 }
 
 /// Runs a command at a terminal with this typed input. Returns its exit code, its stdout and the text on the terminal.
-fn at_terminal(sandbox: &Place, words: &[&str], typed: &str) -> (Option<i32>, String, String) {
+fn at_terminal(sandbox: &Sandbox, words: &[&str], typed: &str) -> (Option<i32>, String, String) {
     let (mut person, process) = terminal();
     person.write_all(typed.as_bytes()).expect("the terminal takes it");
     let mut child = sandbox
@@ -362,7 +362,7 @@ fn at_terminal(sandbox: &Place, words: &[&str], typed: &str) -> (Option<i32>, St
 
 #[test]
 fn questions_are_asked_at_the_terminal() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let call = ["call", "--preset", "everything", "test_elicitation_sep1034_defaults"];
     // Every field has a default.
     let (code, stdout, shown) = at_terminal(&sandbox, &call, "\n\n\n\n\n\n\n\n");
@@ -382,18 +382,18 @@ fn questions_are_asked_at_the_terminal() {
 #[test]
 fn progress_is_shown_at_a_terminal() {
     let call = ["call", "--preset", "everything", "test_tool_with_progress"];
-    let (code, _, shown) = at_terminal(&Place::new(), &call, "");
+    let (code, _, shown) = at_terminal(&Sandbox::new(), &call, "");
     assert_eq!(code, Some(0));
     assert!(shown.contains("[############------------] 50/100"), "{shown:?}");
     let call = ["call", "--preset", "everything", "failing_job"];
-    let (code, _, shown) = at_terminal(&Place::new(), &call, "");
+    let (code, _, shown) = at_terminal(&Sandbox::new(), &call, "");
     assert_eq!(code, Some(1));
     assert!(shown.contains(" 1 the task is running"), "{shown:?}");
 }
 
 #[test]
 fn check_says_how_a_server_speaks_and_what_each_client_gets() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let listening =
         ListeningServer::start(&["--preset", "everything"]).expect("the server listens");
     let report = sandbox.run(&["check", &listening.url(), "--json"]).json();
@@ -417,7 +417,7 @@ fn check_says_how_a_server_speaks_and_what_each_client_gets() {
 
 #[test]
 fn check_knows_a_dialect_and_counts_noise() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let program = binary().expect("the binary under test").display().to_string();
     let script = format!("echo welcome; exec {program} serve --preset bb-mcp-server");
     let output = sandbox.run(&["check", "--json", "--", "sh", "-c", &script]);
@@ -447,7 +447,7 @@ done
 
 #[test]
 fn check_finds_what_is_wrong_with_names_and_schemas() {
-    let output = Place::new().run(&["check", "--", "sh", "-c", CARELESS]);
+    let output = Sandbox::new().run(&["check", "--", "sh", "-c", CARELESS]);
     let expected = "\
 findings (6)
   tool `get.it` has `.` in its name; some clients accept only A-Z a-z 0-9 _ -
@@ -471,7 +471,7 @@ const DESKTOP: &str = r#"{
 
 #[test]
 fn an_imported_configuration_is_valid_and_has_no_secrets() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     fs::write(sandbox.path().join("desktop.json"), DESKTOP).expect("the folder can be written");
     let import = ["import", "desktop.json", "--output", "creole.toml"];
     let message = "\

@@ -11,7 +11,7 @@
 
 use std::env;
 
-use creole_acceptance::conformance::{Status, SuiteResult, judge};
+use creole_acceptance::conformance::{Status, SuiteResult, run_suite};
 use creole_acceptance::http::ListeningServer;
 use creole_acceptance::peers::{Suite, installed_suite};
 
@@ -23,14 +23,18 @@ const POLLING: &str = "server-sse-polling";
 
 #[test]
 fn the_requirements_of_revision_2025_11_25_are_met() {
-    let Some(result) = judged(Suite::Newest, &["--requirements", "2025-11-25"]) else { return };
+    let Some(result) = run_installed_suite(Suite::Newest, &["--requirements", "2025-11-25"]) else {
+        return;
+    };
     scores(&result, (30, 30), (3, 3));
     assert_eq!(result.count(POLLING, Status::Success), 3, "{}", result.table());
 }
 
 #[test]
 fn the_requirements_of_revision_2026_07_28_are_met() {
-    let Some(result) = judged(Suite::Newest, &["--requirements", "2026-07-28"]) else { return };
+    let Some(result) = run_installed_suite(Suite::Newest, &["--requirements", "2026-07-28"]) else {
+        return;
+    };
     scores(&result, (37, 37), (13, 13));
 }
 
@@ -38,14 +42,16 @@ fn the_requirements_of_revision_2026_07_28_are_met() {
 fn the_scenarios_of_the_skills_extension_pass() {
     for scenario in ["enumeration", "directory", "manifest"] {
         let scenario = format!("sep-2640-skills-{scenario}");
-        let Some(result) = judged(Suite::Newest, &["--scenario", &scenario]) else { return };
+        let Some(result) = run_installed_suite(Suite::Newest, &["--scenario", &scenario]) else {
+            return;
+        };
         scores(&result, (1, 1), (0, 0));
     }
 }
 
 #[test]
 fn every_scenario_of_the_latest_suite_on_npm_passes() {
-    let Some(result) = judged(Suite::Latest, &["--suite", "all"]) else { return };
+    let Some(result) = run_installed_suite(Suite::Latest, &["--suite", "all"]) else { return };
     scores(&result, (32, 32), (0, 0));
     assert_eq!(result.count(POLLING, Status::Success), 3, "{}", result.table());
 }
@@ -53,26 +59,26 @@ fn every_scenario_of_the_latest_suite_on_npm_passes() {
 /// Shows that the suite can fail. Otherwise the scores above would prove nothing.
 #[test]
 fn a_server_without_the_tools_of_the_suite_fails() {
-    if !is_here(Suite::Newest) {
+    if !is_installed(Suite::Newest) {
         return;
     }
     let server = ListeningServer::start(&["--preset", "default"]).unwrap();
     for scenario in ["tools-call-image", "input-required-result-multi-round"] {
-        let result = judge(Suite::Newest, &server.url(), &["--scenario", scenario]).unwrap();
+        let result = run_suite(Suite::Newest, &server.url(), &["--scenario", scenario]).unwrap();
         println!("{}", result.table());
         assert!(!result.is_content, "{}", result.printed);
-        assert!(!result.holds(scenario), "{}", result.printed);
+        assert!(!result.passed(scenario), "{}", result.printed);
         assert_eq!(result.score(true), (0, 1), "{}", result.printed);
     }
 }
 
 /// Runs the suite against the preset `everything`, and prints the score.
-fn judged(suite: Suite, words: &[&str]) -> Option<SuiteResult> {
-    if !is_here(suite) {
+fn run_installed_suite(suite: Suite, words: &[&str]) -> Option<SuiteResult> {
+    if !is_installed(suite) {
         return None;
     }
     let mut server = ListeningServer::start(&["--preset", "everything"]).unwrap();
-    let result = judge(suite, &server.url(), words);
+    let result = run_suite(suite, &server.url(), words);
     let result = result.unwrap_or_else(|error| panic!("{error}\n{}", server.log()));
     println!("{}", result.table());
     // The clients of the suite have disconnected, so the server must stop at the signal.
@@ -96,7 +102,7 @@ fn scores(result: &SuiteResult, scored: (usize, usize), not_scored: (usize, usiz
 }
 
 /// Whether the suite is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
-fn is_here(suite: Suite) -> bool {
+fn is_installed(suite: Suite) -> bool {
     let Err(missing) = installed_suite(suite) else { return true };
     let name = suite.name();
     assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");

@@ -51,33 +51,33 @@ const OAUTH: &str = "auth/";
 
 #[test]
 fn the_client_meets_the_requirements_of_revision_2025_11_25() {
-    judged(Suite::Newest, &HANDSHAKE, Some("2025-11-25"));
+    run_installed_suite(Suite::Newest, &HANDSHAKE, Some("2025-11-25"));
 }
 
 #[test]
 fn the_client_meets_the_requirements_of_revision_2025_06_18() {
-    judged(Suite::Newest, &["initialize", "tools_call"], Some("2025-06-18"));
+    run_installed_suite(Suite::Newest, &["initialize", "tools_call"], Some("2025-06-18"));
 }
 
 #[test]
 fn the_client_meets_the_requirements_of_revision_2026_07_28() {
-    judged(Suite::Newest, &STATELESS, Some("2026-07-28"));
+    run_installed_suite(Suite::Newest, &STATELESS, Some("2026-07-28"));
 }
 
 #[test]
 fn the_client_meets_the_requirements_of_the_skills_extension() {
-    judged(Suite::Newest, &SKILLS, Some("2026-07-28"));
+    run_installed_suite(Suite::Newest, &SKILLS, Some("2026-07-28"));
 }
 
 #[test]
 fn the_client_passes_the_latest_suite_on_npm() {
-    judged(Suite::Latest, &HANDSHAKE[..4], None);
+    run_installed_suite(Suite::Latest, &HANDSHAKE[..4], None);
 }
 
 #[test]
 fn no_scenario_is_left_out_but_those_about_oauth() {
     let known = [&HANDSHAKE[..], &STATELESS, &SKILLS].concat();
-    for suite in Suite::ALL.into_iter().filter(|suite| is_here(*suite)) {
+    for suite in Suite::ALL.into_iter().filter(|suite| is_installed(*suite)) {
         let listed = client_scenarios(suite).unwrap();
         let is_oauth = |name: &&String| name.starts_with(OAUTH);
         let oauth = listed.iter().filter(is_oauth).count();
@@ -91,17 +91,17 @@ fn no_scenario_is_left_out_but_those_about_oauth() {
 /// Shows that the suite can fail. Otherwise the scores above would prove nothing.
 #[test]
 fn a_client_that_does_nothing_fails() {
-    if is_here(Suite::Newest) {
+    if is_installed(Suite::Newest) {
         let result = judge_client(Suite::Newest, Path::new("true"), &["tools_call"], None).unwrap();
-        assert!(!result.is_content && !result.holds("tools_call"), "{}", result.printed);
+        assert!(!result.is_content && !result.passed("tools_call"), "{}", result.printed);
     }
 }
 
 /// Runs the suite against the client. Asserts that every scenario passed, that none was skipped, and that the suite's
 /// exit code agrees.
 #[track_caller]
-fn judged(suite: Suite, names: &[&str], revision: Option<&str>) {
-    if !is_here(suite) {
+fn run_installed_suite(suite: Suite, names: &[&str], revision: Option<&str>) {
+    if !is_installed(suite) {
         return;
     }
     let result = judge_client(suite, Path::new(CLIENT), names, revision).unwrap();
@@ -119,7 +119,7 @@ fn bad(result: &SuiteResult) -> usize {
 }
 
 /// Whether the suite is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
-fn is_here(suite: Suite) -> bool {
+fn is_installed(suite: Suite) -> bool {
     let Err(missing) = installed_suite(suite) else { return true };
     let name = suite.name();
     assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");

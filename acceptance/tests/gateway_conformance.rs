@@ -12,7 +12,7 @@
 use std::env;
 use std::net::SocketAddr;
 
-use creole_acceptance::conformance::{SuiteResult, judge};
+use creole_acceptance::conformance::{SuiteResult, run_suite};
 use creole_acceptance::gateway::{GatewaySetup, HandshakeClient, ServerEra, StatelessClient};
 use creole_acceptance::peers::{Suite, installed_suite};
 use serde_json::{Value, json};
@@ -31,57 +31,57 @@ const NEEDS_TASKS: [&str; 2] = ["tasks-mrtr-composition", "tasks-required-task-e
 #[test]
 fn clients_and_servers_of_the_newest_revision_meet_over_a_pipe() {
     let setup = GatewaySetup::child(ServerEra::Modern).unwrap();
-    says_the_same(&setup, ServerEra::Modern);
-    let Some(result) = judged(&setup, MODERN) else { return };
-    holds(&result, 37, 13);
+    assert_equal_responses(&setup, ServerEra::Modern);
+    let Some(result) = run_installed_suite(&setup, MODERN) else { return };
+    assert_passed(&result, 37, 13);
 }
 
 #[test]
 fn clients_of_the_newest_revision_meet_servers_of_the_oldest_era_over_a_pipe() {
     let setup = GatewaySetup::child(ServerEra::Legacy).unwrap();
-    says_the_same(&setup, ServerEra::Legacy);
-    let Some(result) = judged(&setup, MODERN) else { return };
+    assert_equal_responses(&setup, ServerEra::Legacy);
+    let Some(result) = run_installed_suite(&setup, MODERN) else { return };
     holds_but_for_what_is_new(&result);
 }
 
 #[test]
 fn clients_with_a_handshake_meet_servers_of_the_newest_revision_over_a_pipe() {
     let setup = GatewaySetup::child(ServerEra::Modern).unwrap();
-    let Some(result) = judged(&setup, LEGACY) else { return };
-    holds(&result, 30, 3);
+    let Some(result) = run_installed_suite(&setup, LEGACY) else { return };
+    assert_passed(&result, 30, 3);
 }
 
 #[test]
 fn clients_and_servers_with_a_handshake_meet_over_a_pipe() {
     let setup = GatewaySetup::child(ServerEra::Legacy).unwrap();
-    let Some(result) = judged(&setup, LEGACY) else { return };
-    holds(&result, 30, 3);
+    let Some(result) = run_installed_suite(&setup, LEGACY) else { return };
+    assert_passed(&result, 30, 3);
 }
 
 #[test]
 fn clients_of_both_eras_meet_servers_of_the_newest_revision_over_http() {
     let setup = GatewaySetup::listening(ServerEra::Modern).unwrap();
-    says_the_same(&setup, ServerEra::Modern);
-    let Some(result) = judged(&setup, MODERN) else { return };
-    holds(&result, 37, 13);
-    holds(&judged(&setup, LEGACY).unwrap(), 30, 3);
+    assert_equal_responses(&setup, ServerEra::Modern);
+    let Some(result) = run_installed_suite(&setup, MODERN) else { return };
+    assert_passed(&result, 37, 13);
+    assert_passed(&run_installed_suite(&setup, LEGACY).unwrap(), 30, 3);
 }
 
 #[test]
 fn clients_of_both_eras_meet_servers_with_a_handshake_over_http() {
     let setup = GatewaySetup::listening(ServerEra::Legacy).unwrap();
-    says_the_same(&setup, ServerEra::Legacy);
-    let Some(result) = judged(&setup, MODERN) else { return };
+    assert_equal_responses(&setup, ServerEra::Legacy);
+    let Some(result) = run_installed_suite(&setup, MODERN) else { return };
     holds_but_for_what_is_new(&result);
-    holds(&judged(&setup, LEGACY).unwrap(), 30, 3);
+    assert_passed(&run_installed_suite(&setup, LEGACY).unwrap(), 30, 3);
 }
 
 /// Runs the suite against the gateway, and prints the score.
-fn judged(setup: &GatewaySetup, revision: &str) -> Option<SuiteResult> {
-    if !is_here() {
+fn run_installed_suite(setup: &GatewaySetup, revision: &str) -> Option<SuiteResult> {
+    if !is_installed() {
         return None;
     }
-    let result = judge(Suite::Newest, &setup.gateway.url(), &["--requirements", revision]);
+    let result = run_suite(Suite::Newest, &setup.gateway.url(), &["--requirements", revision]);
     let result = result.unwrap_or_else(|error| panic!("{error}\n{}", setup.gateway.log()));
     println!("{}", result.table());
     Some(result)
@@ -89,7 +89,7 @@ fn judged(setup: &GatewaySetup, revision: &str) -> Option<SuiteResult> {
 
 /// Asserts that all scenarios hold, scored or not.
 #[track_caller]
-fn holds(result: &SuiteResult, scenarios: usize, not_scored: usize) {
+fn assert_passed(result: &SuiteResult, scenarios: usize, not_scored: usize) {
     assert_eq!(failing(result), Vec::<&str>::new(), "{}", result.table());
     assert_eq!(result.score(true), (scenarios, scenarios), "{}", result.table());
     assert_eq!(result.score(false), (not_scored, not_scored), "{}", result.table());
@@ -101,7 +101,7 @@ fn holds(result: &SuiteResult, scenarios: usize, not_scored: usize) {
 fn holds_but_for_what_is_new(result: &SuiteResult) {
     assert_eq!(failing(result), [NEEDS_KEYS], "{}", result.table());
     assert_eq!(result.score(true), (36, 37), "{}", result.table());
-    let is_held = |name: &&String| result.holds(name);
+    let is_held = |name: &&String| result.passed(name);
     let (_, failing): (Vec<_>, Vec<_>) = result.not_scored.iter().partition(is_held);
     assert_eq!(failing, NEEDS_TASKS, "{}", result.table());
 }
@@ -109,12 +109,12 @@ fn holds_but_for_what_is_new(result: &SuiteResult) {
 /// The scored scenarios that do not hold.
 fn failing(result: &SuiteResult) -> Vec<&str> {
     let scored = result.scenarios.keys().filter(|name| !result.not_scored.contains(*name));
-    scored.filter(|name| !result.holds(name)).map(String::as_str).collect()
+    scored.filter(|name| !result.passed(name)).map(String::as_str).collect()
 }
 
 /// Asserts that clients of both eras get through the gateway what the server sends to direct clients of its own era.
 #[track_caller]
-fn says_the_same(setup: &GatewaySetup, era: ServerEra) {
+fn assert_equal_responses(setup: &GatewaySetup, era: ServerEra) {
     let alone = setup.alone().unwrap();
     let direct = match era {
         ServerEra::Modern => modern(alone.address()),
@@ -138,7 +138,11 @@ fn says_what_the_suite_demands(said: &[Value]) {
             let about = params.get("name").or(params.get("uri")).and_then(Value::as_str);
             *asked == method && about.unwrap_or_default() == subject
         };
-        said.iter().zip(asked()).find(is_match).map(|(message, _)| message.clone()).unwrap()
+        said.iter()
+            .zip(compared_requests())
+            .find(is_match)
+            .map(|(message, _)| message.clone())
+            .unwrap()
     };
     for (list, count) in LISTS {
         let listed = answer(list, "").as_array().map(Vec::len);
@@ -168,7 +172,7 @@ const LISTS: [(&str, usize); 4] = [
 ];
 
 /// The requests to each server.
-fn asked() -> Vec<(&'static str, Value)> {
+fn compared_requests() -> Vec<(&'static str, Value)> {
     let call = |tool: &str, arguments: Value| {
         ("tools/call", json!({"name": tool, "arguments": arguments}))
     };
@@ -197,12 +201,18 @@ fn asked() -> Vec<(&'static str, Value)> {
 
 fn modern(address: SocketAddr) -> Vec<Value> {
     let client = StatelessClient::new(address);
-    asked().into_iter().map(|(method, params)| gist(&client.request(method, params))).collect()
+    compared_requests()
+        .into_iter()
+        .map(|(method, params)| gist(&client.request(method, params)))
+        .collect()
 }
 
 fn legacy(address: SocketAddr) -> Vec<Value> {
     let client = HandshakeClient::open(address, LEGACY, json!({}), None);
-    asked().into_iter().map(|(method, params)| gist(&client.request(method, &params))).collect()
+    compared_requests()
+        .into_iter()
+        .map(|(method, params)| gist(&client.request(method, &params)))
+        .collect()
 }
 
 /// The part of a response that is equal in both eras.
@@ -230,7 +240,7 @@ fn gist(response: &Value) -> Value {
 }
 
 /// Whether the suite is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
-fn is_here() -> bool {
+fn is_installed() -> bool {
     let Err(missing) = installed_suite(Suite::Newest) else { return true };
     let name = Suite::Newest.name();
     assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");

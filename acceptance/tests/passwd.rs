@@ -38,7 +38,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// The principal that a server with these settings derives from the header.
-fn who(settings: AuthSettings, header: &str) -> Option<String> {
+fn principal_of(settings: AuthSettings, header: &str) -> Option<String> {
     let authenticator = Authenticator::new(settings).expect("the files are right");
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let header = header.parse().expect("a header");
@@ -69,8 +69,8 @@ fn a_user_is_added_to_a_new_file_that_only_its_owner_reads() {
     };
     // alice:correct horse battery, and one letter less.
     let right = "Basic YWxpY2U6Y29ycmVjdCBob3JzZSBiYXR0ZXJ5";
-    assert_eq!(who(settings(), right).as_deref(), Some("user:alice [\"mcp\"]"));
-    assert_eq!(who(settings(), "Basic YWxpY2U6Y29ycmVjdCBob3JzZSBiYXR0ZXI="), None);
+    assert_eq!(principal_of(settings(), right).as_deref(), Some("user:alice [\"mcp\"]"));
+    assert_eq!(principal_of(settings(), "Basic YWxpY2U6Y29ycmVjdCBob3JzZSBiYXR0ZXI="), None);
 }
 
 #[test]
@@ -116,12 +116,12 @@ fn a_key_is_printed_once_and_stored_as_its_hash() {
         settings
     };
     let header = format!("Bearer {key}");
-    assert_eq!(who(settings(), &header).as_deref(), Some("key:ci [\"mcp\"]"));
+    assert_eq!(principal_of(settings(), &header).as_deref(), Some("key:ci [\"mcp\"]"));
     let second = passwd(folder.path(), &["keys.txt", "--key", "ci"], "");
     assert!(
         second.stderr.starts_with("creole: `ci` has a new key in keys.txt, with the role mcp\n")
     );
-    assert_eq!(who(settings(), &header), None, "the old key is rejected");
+    assert_eq!(principal_of(settings(), &header), None, "the old key is rejected");
     let removed = passwd(folder.path(), &["keys.txt", "--remove", "ci"], "");
     assert_says(&removed, 0, "creole: `ci` was removed from keys.txt\n");
 }

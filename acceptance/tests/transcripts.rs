@@ -148,7 +148,7 @@ fn play_all(files: &[PathBuf], stage: &str) -> Vec<Outcome> {
     let work = || {
         let mut done = Vec::new();
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((file, play(file, stage)));
+            done.push((file, run_transcript(file, stage)));
         }
         done
     };
@@ -160,7 +160,7 @@ fn play_all(files: &[PathBuf], stage: &str) -> Vec<Outcome> {
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn play(file: &Path, name: &str) -> Outcome {
+fn run_transcript(file: &Path, name: &str) -> Outcome {
     let transcript = match Transcript::load(file) {
         Ok(transcript) => transcript,
         Err(error) => return Outcome::Failed(error.to_string()),

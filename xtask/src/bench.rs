@@ -19,7 +19,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use build::{BuildFolder, tell};
+use build::{BuildFolder, print_line};
 use sample::{Contender, Driver, Era, Measurements};
 
 /// Measures `creole serve` on stdio beside its peers and the bare echoes, and prints one table.
@@ -133,12 +133,12 @@ fn measure(
 ) -> Result<Measurements, String> {
     let mut measurements = Measurements::new(contenders);
     for repetition in 0..plan.repetitions {
-        tell(&format!("repetition {} of {}", repetition + 1, plan.repetitions))?;
+        print_line(&format!("repetition {} of {}", repetition + 1, plan.repetitions))?;
         for era in Era::ALL {
             for window in WINDOWS {
                 for turn in 0..contenders.len() {
                     let contender = &contenders[(turn + repetition) % contenders.len()];
-                    if contender.is_loaded() && contender.speaks(era) {
+                    if contender.is_loaded() && contender.supports(era) {
                         let load = driver.load(plan, contender, era, window)?;
                         measurements.add_load(contender, era, window, load);
                     }
@@ -147,7 +147,7 @@ fn measure(
         }
     }
 
-    tell(&format!("{} cold starts of each", plan.starts))?;
+    print_line(&format!("{} cold starts of each", plan.starts))?;
     // The first round loads the programs into memory and is not counted.
     for round in 0..=plan.starts {
         for contender in contenders {

@@ -128,11 +128,11 @@ pub struct Connection {
 impl Connection {
     /// Connects.
     pub fn open(address: SocketAddr) -> Result<Self, String> {
-        let stream =
-            TcpStream::connect_timeout(&address, PATIENCE).map_err(told("no connection"))?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(told("no time limit"))?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(told("no time limit"))?;
-        stream.set_nodelay(true).map_err(told("no delay"))?;
+        let stream = TcpStream::connect_timeout(&address, PATIENCE)
+            .map_err(io_error_text("no connection"))?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(io_error_text("no time limit"))?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(io_error_text("no time limit"))?;
+        stream.set_nodelay(true).map_err(io_error_text("no delay"))?;
         Ok(Self { reader: BufReader::new(stream) })
     }
 
@@ -140,13 +140,17 @@ impl Connection {
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
         match self.reader.get_mut().write_all(bytes) {
             Err(error) if has_left(&error) => Ok(()),
-            result => result.map_err(told("nothing can be written")),
+            result => result.map_err(io_error_text("nothing can be written")),
         }
     }
 
     /// A handle by which another thread closes the connection.
     pub fn ender(&self) -> Result<ConnectionCloser, String> {
-        self.reader.get_ref().try_clone().map(ConnectionCloser).map_err(told("no second handle"))
+        self.reader
+            .get_ref()
+            .try_clone()
+            .map(ConnectionCloser)
+            .map_err(io_error_text("no second handle"))
     }
 
     /// Reads the head of a response. Interim responses are skipped.
@@ -163,7 +167,7 @@ impl Connection {
         let mut limited = self.reader.by_ref().take(LONGEST_HEAD);
         let mut line = || -> Result<String, String> {
             let mut line = Vec::new();
-            limited.read_until(b'\n', &mut line).map_err(told("no head"))?;
+            limited.read_until(b'\n', &mut line).map_err(io_error_text("no head"))?;
             let text = String::from_utf8_lossy(&line).into_owned();
             match text.strip_suffix("\r\n") {
                 Some(line) => Ok(line.to_owned()),
@@ -201,7 +205,7 @@ impl Connection {
     pub fn response(&mut self) -> Result<Response, String> {
         let head = self.head()?;
         let mut body = Vec::new();
-        self.body(&head).read_to_end(&mut body).map_err(told("the body breaks off"))?;
+        self.body(&head).read_to_end(&mut body).map_err(io_error_text("the body breaks off"))?;
         Ok(Response { head, body })
     }
 
@@ -245,7 +249,7 @@ fn has_left(error: &io::Error) -> bool {
     )
 }
 
-fn told(description: &str) -> impl Fn(io::Error) -> String {
+fn io_error_text(description: &str) -> impl Fn(io::Error) -> String {
     let message = description.to_owned();
     move |error| format!("{message}: {error}")
 }

@@ -104,7 +104,7 @@ impl Client {
             let mut connection = Connection::open(self.pool.server()).await?;
             connection.send(&self.requests.listen(id)).await?;
             let head = connection.head().await?;
-            if head.status != 200 || !head.says("content-type", "text/event-stream") {
+            if head.status != 200 || !head.has_header("content-type", "text/event-stream") {
                 return Err(format!("no stream: {head:?}"));
             }
             Ok(Stream { connection, events: Events::default(), ready: Vec::new() })
@@ -137,7 +137,7 @@ fn messages(response: &Response) -> Result<Vec<Value>, String> {
     if response.head.status != 200 {
         return Err(shown(response));
     }
-    if response.head.says("content-type", "text/event-stream") {
+    if response.head.has_header("content-type", "text/event-stream") {
         return Events::default().take(&response.body);
     }
     let message = serde_json::from_slice(&response.body);

@@ -51,7 +51,7 @@ impl Pool {
         };
         connection.send(request).await?;
         let response = connection.response().await?;
-        if response.head.says("connection", "close") {
+        if response.head.has_header("connection", "close") {
             return Ok(response);
         }
         connection.has_ended().map_err(|noise| format!("after the response: {noise}"))?;

@@ -65,7 +65,7 @@ impl Head {
 
     /// Whether the header with this name has this value, or begins with it.
     #[must_use]
-    pub fn says(&self, name: &str, value: &str) -> bool {
+    pub fn has_header(&self, name: &str, value: &str) -> bool {
         self.header(name).is_some_and(|found| found.to_ascii_lowercase().starts_with(value))
     }
 
@@ -86,7 +86,7 @@ impl Head {
 
     /// How the body of this response ends.
     fn body(&self) -> Result<Body, String> {
-        if self.says("transfer-encoding", "chunked") {
+        if self.has_header("transfer-encoding", "chunked") {
             return Ok(Body::Chunks);
         }
         match self.header("content-length") {

@@ -72,7 +72,7 @@ impl WordPress {
         let mut processes = vec![watched(&shell, &run.path().join("database.log"))?];
         let socket = database.join("socket");
         within(BEGINNING, || std::os::unix::net::UnixStream::connect(&socket).is_ok())
-            .ok_or_else(|| said(&run, "database.log"))?;
+            .ok_or_else(|| log_tail(&run, "database.log"))?;
         let log = run.path().join("php.log");
         let mut listening = None;
         for _ in 0..ATTEMPTS {
@@ -84,7 +84,7 @@ impl WordPress {
             }
             end(process);
         }
-        let (address, process) = listening.ok_or_else(|| said(&run, "php.log"))?;
+        let (address, process) = listening.ok_or_else(|| log_tail(&run, "php.log"))?;
         processes.push(process);
         let passwords = read(&self.folder.join("passwords")).map_err(|it| it.to_string())?;
         let passwords = passwords.lines().filter_map(|line| line.split_once('='));
@@ -136,7 +136,7 @@ impl RunningSite {
 
     /// The requests to the platform's routes so far: `method`, `route`, `query` and `body` of each.
     #[must_use]
-    pub fn asked(&self) -> Vec<Value> {
+    pub fn platform_requests(&self) -> Vec<Value> {
         let log = self.run.path().join("plugins/asked.jsonl");
         let lines = fs::read_to_string(log).unwrap_or_default();
         lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -145,7 +145,7 @@ impl RunningSite {
     /// The log of PHP.
     #[must_use]
     pub fn log(&self) -> String {
-        said(&self.run, "php.log")
+        log_tail(&self.run, "php.log")
     }
 }
 
@@ -193,6 +193,6 @@ fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind(("127.0.0.1", 0))?.local_addr()
 }
 
-fn said(run: &TempDir, log: &str) -> String {
+fn log_tail(run: &TempDir, log: &str) -> String {
     fs::read_to_string(run.path().join(log)).unwrap_or_default()
 }

@@ -43,7 +43,7 @@ pub(super) fn is_of(revision: Revision, kind: ServerMessageKind<'_>) -> bool {
 }
 
 /// Checks one message of the extension.
-pub(super) fn judge(
+pub(super) fn check_extension(
     revision: Revision,
     kind: ServerMessageKind<'_>,
     message: &Value,
@@ -126,8 +126,8 @@ fn check_by_revision(
     kind: ServerMessageKind<'_>,
     message: &Value,
 ) -> Result<(), String> {
-    types::judge(revision, kind, message)?;
-    schema::judge(revision, kind, message)
+    types::check_types(revision, kind, message)?;
+    schema::check_schema(revision, kind, message)
 }
 
 fn check_head(task: &Value) -> Result<(), String> {

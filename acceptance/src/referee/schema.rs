@@ -105,7 +105,7 @@ pub(super) fn validate_extension(definition: &str, value: &Value) -> Result<(), 
 }
 
 /// Checks one message of a server against the schema of a revision.
-pub(super) fn judge(
+pub(super) fn check_schema(
     revision: Revision,
     kind: ServerMessageKind<'_>,
     message: &Value,

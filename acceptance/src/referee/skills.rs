@@ -20,7 +20,7 @@ pub(super) fn is_of(revision: Revision, kind: ServerMessageKind<'_>) -> bool {
 }
 
 /// Checks one response of the extension.
-pub(super) fn judge(revision: Revision, kind: ServerMessageKind<'_>) -> Result<(), String> {
+pub(super) fn check_skills(revision: Revision, kind: ServerMessageKind<'_>) -> Result<(), String> {
     let ServerMessageKind::Answer { method, result } = kind else { return Ok(()) };
     if result["resultType"] != "complete" {
         return Err("`resultType` must be \"complete\"".to_owned());
@@ -53,8 +53,8 @@ fn check_directory(revision: Revision, result: &Value) -> Result<(), String> {
     (listed["ttlMs"], listed["cacheScope"]) = (json!(0), json!("private"));
     let message = json!({"jsonrpc": "2.0", "id": 1, "result": &listed});
     let kind = ServerMessageKind::Answer { method: "resources/list", result: &listed };
-    types::judge(revision, kind, &message)?;
-    schema::judge(revision, kind, &message)
+    types::check_types(revision, kind, &message)?;
+    schema::check_schema(revision, kind, &message)
 }
 
 fn check_cache(result: &Value) -> Result<(), String> {

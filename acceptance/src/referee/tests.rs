@@ -7,7 +7,7 @@ use super::*;
 const CLAIM: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
 
 /// Plays lines that begin with `>` or `<`. Returns the verdict on the last one. The others must be valid.
-fn verdict_of(dialect: &str, lines: &[&str]) -> Result<(), String> {
+fn check_lines(dialect: &str, lines: &[&str]) -> Result<(), String> {
     let mut referee = Referee::new(&builtin(dialect).expect("a built-in dialect"));
     let (last, before) = lines.split_last().expect("a line");
     for line in before {
@@ -25,7 +25,7 @@ fn say(referee: &mut Referee, line: &str) -> Result<(), String> {
 }
 
 fn verdict(lines: &[&str]) -> Result<(), String> {
-    verdict_of("spec", lines)
+    check_lines("spec", lines)
 }
 
 fn objects(lines: &[&str], reason: &str) {
@@ -162,7 +162,7 @@ fn a_null_id_is_excused_only_where_an_id_cannot_be_left_out() {
     let refused = r#"< {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#;
     assert_eq!(verdict(&after_handshake(&V2025_03_26, &["> {", refused])), Ok(()));
     assert_eq!(
-        verdict_of("fpf-governance", &after_handshake(&V2025_11_25, &["> {", refused])),
+        check_lines("fpf-governance", &after_handshake(&V2025_11_25, &["> {", refused])),
         Ok(())
     );
     objects(&after_handshake(&V2025_11_25, &["> {", refused]), "must be omitted, not null");
@@ -176,9 +176,9 @@ fn a_protocol_of_its_own_is_judged_as_json_rpc() {
         r#"> {"jsonrpc":"2.0","method":"x"}"#,
         r#"< {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#,
     ];
-    assert_eq!(verdict_of("bb-mcp-server", &own), Ok(()));
+    assert_eq!(check_lines("bb-mcp-server", &own), Ok(()));
     let nameless = r#"< {"jsonrpc":"2.0","error":{"code":-32600,"message":"no"}}"#;
-    assert!(verdict_of("bb-mcp-server", &[own[0], own[1], own[2], nameless]).is_err());
+    assert!(check_lines("bb-mcp-server", &[own[0], own[1], own[2], nameless]).is_err());
 }
 
 #[test]

@@ -34,7 +34,7 @@ struct Types {
 }
 
 /// Checks one message of a server against the types of a revision.
-pub(super) fn judge(
+pub(super) fn check_types(
     revision: Revision,
     kind: ServerMessageKind<'_>,
     message: &Value,

@@ -67,7 +67,7 @@ impl MachineStage {
     fn settle(&mut self) {
         loop {
             while let Some(action) = self.outbox.next_action() {
-                self.obey(action);
+                self.perform(action);
             }
             while let Ok(change) = self.changes.try_recv() {
                 self.machine.announce(&change.change, &mut self.outbox);
@@ -82,7 +82,7 @@ impl MachineStage {
         }
     }
 
-    fn obey(&mut self, action: Action) {
+    fn perform(&mut self, action: Action) {
         match action {
             Action::Start(call) => {
                 let key = call.key;

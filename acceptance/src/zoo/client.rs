@@ -87,7 +87,7 @@ impl ZooClient {
                     "clientInfo": {"name": "zoo", "version": "1"},
                 });
                 let initialize_result = self.result("initialize", params)?;
-                self.tell("notifications/initialized")?;
+                self.send_notification("notifications/initialized")?;
                 Ok(stated(&initialize_result, &initialize_result["serverInfo"]))
             }
             ZooEra::Stateless => {
@@ -122,13 +122,17 @@ impl ZooClient {
     /// Notifies the server that the roots have changed. The stateless era has no such notification.
     pub(super) fn change_roots(&mut self) -> Result<(), String> {
         match self.era {
-            ZooEra::Handshake => self.tell("notifications/roots/list_changed"),
+            ZooEra::Handshake => self.send_notification("notifications/roots/list_changed"),
             ZooEra::Stateless => Ok(()),
         }
     }
 
     /// Waits for a notification of this method that belongs to no request, and takes it.
-    pub(super) fn hear(&mut self, method: &str, within: Duration) -> Option<Value> {
+    pub(super) fn wait_for_notification(
+        &mut self,
+        method: &str,
+        within: Duration,
+    ) -> Option<Value> {
         self.hear_one(within, |message| message["method"] == method)
     }
 
@@ -268,7 +272,7 @@ impl ZooClient {
         Ok(id)
     }
 
-    fn tell(&mut self, method: &str) -> Result<(), String> {
+    fn send_notification(&mut self, method: &str) -> Result<(), String> {
         self.wire.send(&json!({"jsonrpc": "2.0", "method": method}))
     }
 }

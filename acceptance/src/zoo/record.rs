@@ -147,7 +147,7 @@ impl ZooStep {
                 note(client, record, "change roots".to_owned(), &outcome(done));
             }
             Self::Hear(method) => {
-                let is_listening = client.hear(method, WHILE).is_some();
+                let is_listening = client.wait_for_notification(method, WHILE).is_some();
                 note(client, record, format!("hear {method}"), &json!(is_listening));
             }
             Self::HearLog(text) => {

@@ -6,12 +6,12 @@ use creole_acceptance::process_under_test::{Server, told};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{command, creole, greeted, write};
+use crate::{command, creole, initialized, write};
 
 /// Starts the preset `mcp-chain` with these additional arguments.
 fn chain(folder: &TempDir, words: &[&str]) -> Server {
     let words = [&["serve", "--preset", "mcp-chain"], words].concat();
-    let (server, initialize_result) = greeted(command(folder.path(), &words));
+    let (server, initialize_result) = initialized(command(folder.path(), &words));
     assert_eq!(initialize_result["protocolVersion"], "2025-03-26");
     assert_eq!(
         initialize_result["capabilities"],
@@ -113,7 +113,7 @@ fn a_resource_that_the_middleware_denies_has_a_code_where_the_dialect_has_one() 
     let folder = tempfile::tempdir().unwrap();
     let read = |dialect: &str, uri: &str| {
         write(folder.path(), "creole.toml", &DENYING.replace("DIALECT", dialect));
-        let (mut server, _) = greeted(command(folder.path(), &["serve", "creole.toml"]));
+        let (mut server, _) = initialized(command(folder.path(), &["serve", "creole.toml"]));
         server.request("resources/read", &json!({"uri": uri}))["error"].take()
     };
     let denied = read("mcp-chain", "creole://guide");

@@ -36,7 +36,7 @@ fn command(folder: &Path, words: &[&str]) -> Command {
 
 /// Starts a server and performs the handshake. Returns the result of `initialize`.
 #[track_caller]
-fn greeted(command: Command) -> (Server, Value) {
+fn initialized(command: Command) -> (Server, Value) {
     let mut server = Server::start_command(command);
     let params = json!({
         "protocolVersion": "2025-03-26",

@@ -4,7 +4,7 @@ use creole_acceptance::process_under_test::told;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::{command, creole, greeted, write};
+use crate::{command, creole, initialized, write};
 
 /// A server that takes its name from two environment variables, and does not start without them.
 const TELLING: &str = "\
@@ -14,7 +14,7 @@ packs = [\"hello\"]
 ";
 
 /// A folder with a configuration of that server.
-fn telling() -> TempDir {
+fn server_folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "telling.toml", TELLING);
     folder
@@ -22,13 +22,13 @@ fn telling() -> TempDir {
 
 #[test]
 fn a_program_gets_the_environment_variables_that_the_command_line_names() {
-    let (folder, creole) = (telling(), creole());
+    let (folder, creole) = (server_folder(), creole());
     for verb in ["serve", "connect"] {
         let entries = [verb, "--env", "HANDED_ON", "--env", "GIVEN=two"];
         let program = ["--", &creole, "serve", "telling.toml"];
         let mut command = command(folder.path(), &[&entries[..], &program[..]].concat());
         command.env("HANDED_ON", "one");
-        let (server, initialize_result) = greeted(command);
+        let (server, initialize_result) = initialized(command);
         assert_eq!(
             initialize_result["serverInfo"]["name"], "one-two",
             "{verb}: {initialize_result}"
@@ -39,7 +39,7 @@ fn a_program_gets_the_environment_variables_that_the_command_line_names() {
 
 #[test]
 fn an_entry_that_is_not_there_is_missed_at_once() {
-    let folder = telling();
+    let folder = server_folder();
     for verb in ["serve", "connect"] {
         let words = [verb, "--env", "HANDED_ON", "--", "true"];
         let output = command(folder.path(), &words).env_remove("HANDED_ON").output().unwrap();
@@ -63,7 +63,7 @@ fn an_upstream_dialect_is_used_whether_configured_or_detected() {
         let is_named = words.contains(&"--preset");
         let behind = if is_named { &[][..] } else { &program[..] };
         let (mut server, initialize_result) =
-            greeted(command(folder.path(), &[words, behind].concat()));
+            initialized(command(folder.path(), &[words, behind].concat()));
         assert_eq!(initialize_result["serverInfo"]["name"], "bb-mcp-server", "{words:?}");
         let response = server.call("hello", &json!({"name": "Ann"}));
         assert_eq!(told(&response).as_deref(), Ok("Hello, Ann!"), "{words:?}");
@@ -83,7 +83,7 @@ fn connect_logs_each_step_at_debug_level() {
     let folder = tempfile::tempdir().unwrap();
     for (debug, is_logged) in [(&["--debug"][..], true), (&[][..], false)] {
         let words = [&["connect", "--preset", "fpf-governance"], debug].concat();
-        let (mut server, _) = greeted(command(folder.path(), &words));
+        let (mut server, _) = initialized(command(folder.path(), &words));
         server.ping();
         let ended = server.finish();
         assert_eq!(ended.log.contains("request completed"), is_logged, "{}", ended.log);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{command, creole, greeted, write};
+use crate::{command, creole, initialized, write};
 
 /// The lists, the member that names an item in each, and the minimum number of items that the fixtures have.
 const LISTS: [(&str, &str, usize); 3] =
@@ -15,7 +15,7 @@ fn pages(
     folder: &std::path::Path,
     (kind, member, _): (&str, &str, usize),
 ) -> Vec<Vec<String>> {
-    let (mut server, _) = greeted(command(folder, words));
+    let (mut server, _) = initialized(command(folder, words));
     let (mut pages, mut params) = (Vec::new(), json!({}));
     loop {
         let listed = server.request(&format!("{kind}/list"), &params)["result"].take();

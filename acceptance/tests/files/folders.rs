@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::json;
 
-use super::{Client, greeted, stage, write};
+use super::{Client, initialized, stage, write};
 
 const CONFIG: &str = "[server]\npage_size = 2\n[folders.docs]\npath = \"docs\"\nexclude = [\"drafts\"]\n\
                       max_file_bytes = 1000\n";
@@ -35,7 +35,7 @@ fn error_code(client: &mut Client, uri: &str) -> i64 {
 fn files_are_listed_by_pages_read_and_completed() {
     let folder = folder();
     fs::write(folder.path().join("docs/logo.png"), [0x89, b'P', b'N', b'G', 0xff]).unwrap();
-    let mut client = greeted(folder.path());
+    let mut client = initialized(folder.path());
     let expected = [
         "folder://docs/a.md",
         "folder://docs/guide/b%20c.md",
@@ -84,7 +84,7 @@ fn nothing_outside_of_the_folder_is_read() {
     fs::hard_link(path_of("secret.txt"), path_of("docs/hard.txt")).unwrap();
     let fifo = std::process::Command::new("mkfifo").arg(path_of("docs/pipe")).status().unwrap();
     assert!(fifo.success());
-    let mut client = greeted(folder.path());
+    let mut client = initialized(folder.path());
     let listed = client.list("resources", "uri").join(" ");
     for name in ["link", "hard", "folder/", "up", "pipe", "drafts", ".env", "secret"] {
         assert!(!listed.contains(&format!("docs/{name}")), "{name}: {listed}");
@@ -141,21 +141,21 @@ fn nothing_outside_of_the_folder_is_read() {
 #[test]
 fn a_session_hears_of_changes() {
     let folder = folder();
-    let mut client = greeted(folder.path());
+    let mut client = initialized(folder.path());
     let uri = "folder://docs/a.md";
     assert_eq!(client.ask("resources/subscribe", &json!({ "uri": uri }))["result"], json!({}));
     write(folder.path(), "docs/a.md", "Other");
-    client.hear("notifications/resources/updated", |params| params["uri"] == uri);
+    client.wait_for_notification("notifications/resources/updated", |params| params["uri"] == uri);
     assert_eq!(client.read(uri), "Other");
 
     write(folder.path(), "docs/new/n.md", "New");
-    client.hear("notifications/resources/list_changed", |_| true);
+    client.wait_for_notification("notifications/resources/list_changed", |_| true);
     assert!(client.list("resources", "uri").contains(&"folder://docs/new/n.md".to_owned()));
     // The new folder is watched as well.
     write(folder.path(), "docs/new/o.md", "Newer");
-    client.hear("notifications/resources/list_changed", |_| true);
+    client.wait_for_notification("notifications/resources/list_changed", |_| true);
     fs::remove_file(folder.path().join("docs/a.md")).unwrap();
-    client.hear("notifications/resources/updated", |params| params["uri"] == uri);
+    client.wait_for_notification("notifications/resources/updated", |params| params["uri"] == uri);
     assert!(!client.list("resources", "uri").contains(&uri.to_owned()));
     assert_eq!(client.server.finish().code, Some(0), "a file watch must not delay the exit");
 }
@@ -163,7 +163,7 @@ fn a_session_hears_of_changes() {
 #[test]
 fn a_listener_of_the_stateless_era_hears_of_changes() {
     let folder = folder();
-    let mut client = greeted(folder.path());
+    let mut client = initialized(folder.path());
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}});
     let uri = "folder://docs/guide/b%20c.md";
@@ -174,28 +174,30 @@ fn a_listener_of_the_stateless_era_hears_of_changes() {
         "subscriptions/listen",
         &listen,
     ));
-    let message = client.hear("notifications/subscriptions/acknowledged", |_| true);
+    let message =
+        client.wait_for_notification("notifications/subscriptions/acknowledged", |_| true);
     assert_eq!(message["params"]["notifications"], expected);
     let is_mine = |params: &serde_json::Value| {
         params["_meta"]["io.modelcontextprotocol/subscriptionId"] == json!(7)
     };
     write(folder.path(), "docs/guide/b c.md", "Changed");
-    client
-        .hear("notifications/resources/updated", |params| params["uri"] == uri && is_mine(params));
+    client.wait_for_notification("notifications/resources/updated", |params| {
+        params["uri"] == uri && is_mine(params)
+    });
     write(folder.path(), "docs/z.md", "");
-    client.hear("notifications/resources/list_changed", is_mine);
+    client.wait_for_notification("notifications/resources/list_changed", is_mine);
 }
 
 #[test]
 fn a_replaced_folder_is_served_with_its_new_content() {
     let folder = folder();
-    let mut client = greeted(folder.path());
+    let mut client = initialized(folder.path());
     write(folder.path(), "next/only.md", "Only");
     fs::rename(folder.path().join("docs"), folder.path().join("before")).unwrap();
     fs::rename(folder.path().join("next"), folder.path().join("docs")).unwrap();
-    client.hear("notifications/resources/list_changed", |_| true);
+    client.wait_for_notification("notifications/resources/list_changed", |_| true);
     while client.list("resources", "uri") != ["folder://docs/only.md"] {
-        client.hear("notifications/resources/list_changed", |_| true);
+        client.wait_for_notification("notifications/resources/list_changed", |_| true);
     }
     assert_eq!(client.read("folder://docs/only.md"), "Only");
 }
@@ -207,7 +209,7 @@ fn a_large_folder_is_cut_and_the_log_says_how_to_help() {
     for number in 0..20 {
         write(folder.path(), &format!("docs/{number:02}.md"), &number.to_string());
     }
-    let mut client = greeted(folder.path());
+    let mut client = initialized(folder.path());
     assert_eq!(client.list("resources", "uri").len(), 3);
     assert_eq!(client.read("folder://docs/19.md"), "19");
     let log = client.server.finish().log;

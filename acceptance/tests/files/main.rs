@@ -33,7 +33,7 @@ fn write(folder: &Path, path: &str, text: &str) {
 }
 
 /// Starts a server with the configuration in this folder and performs the handshake.
-fn greeted(folder: &Path) -> Client {
+fn initialized(folder: &Path) -> Client {
     let config = folder.join("creole.toml");
     Client {
         server: Server::start(&[config.to_str().unwrap()]).greeted(),
@@ -66,7 +66,7 @@ impl Client {
 
     /// Waits for a notification with this method that satisfies the condition, and skips others.
     #[track_caller]
-    fn hear(&mut self, method: &str, is_match: impl Fn(&Value) -> bool) -> Value {
+    fn wait_for_notification(&mut self, method: &str, is_match: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message = match self.heard.is_empty() {
                 true => self.server.answer(),

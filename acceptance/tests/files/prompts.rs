@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use super::{greeted, stage, write};
+use super::{initialized, stage, write};
 
 const CONFIG: &str = "[server]\n[prompts.mine]\npath = \"prompts\"\nprefix = \"my_\"\n";
 const GREET: &str = "---\ntitle: Greet\ndescription: Greets somebody\narguments:\n  - name: who\n    required: true\n    \
@@ -22,7 +22,7 @@ fn a_file_is_a_prompt_that_is_listed_completed_and_rendered() {
         }}.\n# assistant\nI am.\n";
     let folder =
         stage(&[("creole.toml", CONFIG), ("prompts/greet.md", GREET), ("prompts/talk.md", talk)]);
-    let mut client = greeted(folder.path());
+    let mut client = initialized(folder.path());
     let list = client.ask("prompts/list", &json!({}));
     let greet = &list["result"]["prompts"][0];
     let expected = json!({"name": "my_greet", "title": "Greet", "description": "Greets somebody",
@@ -47,24 +47,24 @@ fn a_file_is_a_prompt_that_is_listed_completed_and_rendered() {
 #[test]
 fn a_change_is_visible_at_once_and_an_invalid_file_keeps_its_last_valid_version() {
     let folder = stage(&[("creole.toml", CONFIG), ("prompts/greet.md", GREET)]);
-    let mut client = greeted(folder.path());
+    let mut client = initialized(folder.path());
     let get = json!({"name": "my_greet", "arguments": {"who": "Ann"}});
     write(folder.path(), "prompts/greet.md", &GREET.replace("Hello", "Welcome"));
-    client.hear("notifications/prompts/list_changed", |_| true);
+    client.wait_for_notification("notifications/prompts/list_changed", |_| true);
     assert_eq!(text(&client.ask("prompts/get", &get), 0), "Welcome Ann.");
 
     write(folder.path(), "prompts/greet.md", &GREET.replace("{{ who }}", "{{ whom }}"));
     write(folder.path(), "prompts/other.md", "Another one.");
     while client.list("prompts", "name").len() < 2 {
-        client.hear("notifications/prompts/list_changed", |_| true);
+        client.wait_for_notification("notifications/prompts/list_changed", |_| true);
     }
     assert_eq!(text(&client.ask("prompts/get", &get), 0), "Welcome Ann.");
     assert_eq!(text(&client.ask("prompts/get", &json!({ "name": "my_other" })), 0), "Another one.");
 
     fs::remove_file(folder.path().join("prompts/other.md")).unwrap();
-    client.hear("notifications/prompts/list_changed", |_| true);
+    client.wait_for_notification("notifications/prompts/list_changed", |_| true);
     while client.list("prompts", "name").len() > 1 {
-        client.hear("notifications/prompts/list_changed", |_| true);
+        client.wait_for_notification("notifications/prompts/list_changed", |_| true);
     }
     let ended = client.server.finish();
     assert!(
@@ -81,9 +81,9 @@ fn a_change_is_visible_at_once_and_an_invalid_file_keeps_its_last_valid_version(
 fn a_folder_that_begins_empty_offers_prompts_all_the_same() {
     let folder = stage(&[("creole.toml", CONFIG)]);
     fs::create_dir(folder.path().join("prompts")).unwrap();
-    let mut client = greeted(folder.path());
+    let mut client = initialized(folder.path());
     assert!(client.list("prompts", "name").is_empty());
     write(folder.path(), "prompts/late.md", "Late.");
-    client.hear("notifications/prompts/list_changed", |_| true);
+    client.wait_for_notification("notifications/prompts/list_changed", |_| true);
     assert_eq!(client.list("prompts", "name"), ["my_late"]);
 }

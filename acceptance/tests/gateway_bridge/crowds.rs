@@ -39,7 +39,7 @@ impl Waiting {
 
     /// The caller returns with the input responses and gets its result.
     #[track_caller]
-    fn goes_on(self, bridge: &Bridge) {
+    fn respond_and_finish(self, bridge: &Bridge) {
         let responses = json!({only_key(&self.asked): named("Ann")});
         let arguments = json!({"number": self.number});
         let state = &self.asked["requestState"];
@@ -79,8 +79,8 @@ fn the_oldest_abandoned_call_is_evicted_for_the_next() {
     assert_eq!(late["error"]["code"], -32602, "{late}");
     assert_eq!(late["error"]["data"]["reason"], "state_expired", "{late}");
     Waiting { client: client.clone(), number: MOST, called: received, asked: request }
-        .goes_on(&bridge);
-    waiting.into_iter().for_each(|it| it.goes_on(&bridge));
+        .respond_and_finish(&bridge);
+    waiting.into_iter().for_each(|it| it.respond_and_finish(&bridge));
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn a_principal_never_evicts_the_calls_of_another() {
     oldest.is_given_up(&bridge);
     bridge.puppets.hears("tools/call").text("at once");
     assert_eq!(text(&call.answer()), "at once");
-    bobs.goes_on(&bridge);
-    bobs_second.goes_on(&bridge);
-    waiting.into_iter().for_each(|it| it.goes_on(&bridge));
+    bobs.respond_and_finish(&bridge);
+    bobs_second.respond_and_finish(&bridge);
+    waiting.into_iter().for_each(|it| it.respond_and_finish(&bridge));
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn before(site: &ScriptedHttpServer) -> (ListeningServer, TempDir) {
 }
 
 /// A server that announces change notifications. The test writes its lists.
-fn telling() -> ScriptedReplies {
+fn with_list_changes() -> ScriptedReplies {
     let capabilities = json!({"tools": {"listChanged": true}});
     ScriptedReplies::new("2025-06-18", capabilities, &[]).leaving("tools/list")
 }
@@ -38,7 +38,7 @@ fn client(gateway: &ListeningServer) -> HandshakeClient {
 
 #[test]
 fn lists_of_a_server_without_a_stream_are_fetched_again() {
-    let site = ScriptedHttpServer::new(telling());
+    let site = ScriptedHttpServer::new(with_list_changes());
     let (gateway, _folder) = before(&site);
     site.hears("tools/list").result(tools("first"));
     let client = client(&gateway);
@@ -51,7 +51,7 @@ fn lists_of_a_server_without_a_stream_are_fetched_again() {
 
 /// Responds to every list request with this list until a stream is requested, which it opens.
 #[track_caller]
-fn until_heard(site: &ScriptedHttpServer, name: &str) -> PendingRequest {
+fn wait_for_request(site: &ScriptedHttpServer, name: &str) -> PendingRequest {
     loop {
         let mut request = site.next();
         match &*request.method {
@@ -66,9 +66,9 @@ fn until_heard(site: &ScriptedHttpServer, name: &str) -> PendingRequest {
 
 #[test]
 fn changes_during_a_lost_stream_are_detected() {
-    let site = ScriptedHttpServer::with_streams(telling());
+    let site = ScriptedHttpServer::with_streams(with_list_changes());
     let (gateway, _folder) = before(&site);
-    let mut stream = until_heard(&site, "first");
+    let mut stream = wait_for_request(&site, "first");
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     stream.event(&changed);
     // The list is fetched for the notification and, because the stream opened late, for notifications that may have
@@ -88,7 +88,7 @@ fn changes_during_a_lost_stream_are_detected() {
     let listed = client.request("tools/list", &json!({}));
     assert_eq!(listed["result"]["tools"][0]["name"], "first", "{listed}");
     drop(stream);
-    let _stream = until_heard(&site, "first");
+    let _stream = wait_for_request(&site, "first");
     site.hears("tools/list").result(tools("second"));
     let news = pending.message();
     assert_eq!(news["method"], "notifications/tools/list_changed", "{news}");

@@ -91,7 +91,7 @@ fn the_items_of_two_upstreams_are_listed_in_order_under_their_own_names() {
 /// Sends a request, lets the upstream respond with this result, and returns the upstream's params and the client's
 /// response.
 #[track_caller]
-fn asked(
+fn forward_request(
     client: &StatelessClient,
     by: &ScriptedChildren,
     request: (&str, Value),
@@ -113,12 +113,12 @@ fn each_upstream_receives_its_own_item_names() {
     for (name, server) in [("north", &merged.north), ("south", &merged.south)] {
         let call = json!({"name": format!("{name}__ask"), "arguments": {}});
         let message = json!({"content": [{"type": "text", "text": name}]});
-        let (params, response) = asked(&client, server, ("tools/call", call), message);
+        let (params, response) = forward_request(&client, server, ("tools/call", call), message);
         assert_eq!((&params["name"], text(&response)), (&json!("ask"), name));
 
         let prompt = json!({"name": format!("{name}__greet")});
         let (params, response) =
-            asked(&client, server, ("prompts/get", prompt), json!({"messages": []}));
+            forward_request(&client, server, ("prompts/get", prompt), json!({"messages": []}));
         assert_eq!(params["name"], "greet", "{response}");
         assert!(response["result"]["messages"].is_array(), "{response}");
 
@@ -126,7 +126,7 @@ fn each_upstream_receives_its_own_item_names() {
         for uri in [format!("{name}://one"), format!("{name}://by/7")] {
             let contents = json!({"contents": [{"uri": uri, "text": name}]});
             let (params, response) =
-                asked(&client, server, ("resources/read", json!({"uri": uri})), contents);
+                forward_request(&client, server, ("resources/read", json!({"uri": uri})), contents);
             assert_eq!(params["uri"], uri);
             assert_eq!(response["result"]["contents"][0]["text"], name, "{response}");
         }
@@ -146,7 +146,7 @@ fn each_upstream_receives_its_own_item_names() {
         for (here, there) in references {
             let params = json!({"ref": here, "argument": argument});
             let request = ("completion/complete", params);
-            let (params, response) = asked(&client, server, request, values.clone());
+            let (params, response) = forward_request(&client, server, request, values.clone());
             assert_eq!(params["ref"], there);
             assert_eq!(response["result"]["completion"]["values"], json!([name]), "{response}");
         }

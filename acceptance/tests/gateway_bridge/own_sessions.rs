@@ -22,7 +22,7 @@ fn call(bridge: &Bridge, client: &HandshakeClient) -> ScriptedChild {
 }
 
 /// Reads until a message with this method arrives.
-fn hears(listening: &mut PendingResponse, method: &str) -> Value {
+fn wait_for_notification(listening: &mut PendingResponse, method: &str) -> Value {
     loop {
         let message = listening.message();
         if message["method"] == method {
@@ -42,8 +42,9 @@ fn log_messages_outside_of_calls_reach_the_session_that_called_and_no_other() {
     for (level, data) in [("debug", "not wanted"), ("warning", "first"), ("error", "second")] {
         server.tells("notifications/message", &json!({"level": level, "data": data}));
     }
-    let said =
-        |listening: &mut PendingResponse| hears(listening, "notifications/message")["data"].clone();
+    let said = |listening: &mut PendingResponse| {
+        wait_for_notification(listening, "notifications/message")["data"].clone()
+    };
     assert_eq!((said(&mut alices), said(&mut alices)), (json!("first"), json!("second")));
     assert!(bobs.within(A_MOMENT).is_none(), "it is the session of another principal");
 }
@@ -69,10 +70,13 @@ fn a_resource_is_subscribed_in_the_session_of_the_calls_and_list_changes_arrive_
     let server = call(&bridge, &alice);
     assert_eq!(server.pid, subscribed.by.pid);
     server.tells("notifications/resources/updated", &json!({"uri": "a://b"}));
-    assert_eq!(hears(&mut alices, "notifications/resources/updated"), json!({"uri": "a://b"}));
+    assert_eq!(
+        wait_for_notification(&mut alices, "notifications/resources/updated"),
+        json!({"uri": "a://b"})
+    );
 
     server.tells("notifications/tools/list_changed", &json!({}));
-    hears(&mut alices, "notifications/tools/list_changed");
+    wait_for_notification(&mut alices, "notifications/tools/list_changed");
     let mut listing = alice.begin(&json!(4), "tools/list", &json!({}));
     // The shared list is fetched again too, because it may have changed as well.
     loop {
@@ -97,7 +101,8 @@ fn listen(client: &StatelessClient) -> PendingResponse {
     });
     let params = json!({"notifications": expected});
     let mut listening = client.begin(&json!("listen"), "subscriptions/listen", params);
-    let acknowledged = hears(&mut listening, "notifications/subscriptions/acknowledged");
+    let acknowledged =
+        wait_for_notification(&mut listening, "notifications/subscriptions/acknowledged");
     assert_eq!(acknowledged["notifications"]["resourceSubscriptions"], json!(["a://b"]));
     listening
 }
@@ -143,7 +148,7 @@ fn a_stateless_client_receives_the_notifications_of_the_session_of_its_calls() {
         });
         for (method, params) in &told {
             server.tells(method, params);
-            let message = hears(&mut alices, method);
+            let message = wait_for_notification(&mut alices, method);
             assert_eq!(message["uri"], params["uri"], "{able}");
         }
         if let Some(bobs) = &mut others {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{asking, form, named, only_key, text};
 
-fn stands_alone(id: u32, method: &str, mut params: Value, capabilities: Value) -> String {
+fn stateless_request(id: u32, method: &str, mut params: Value, capabilities: Value) -> String {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "pipe", "version": "1"},
@@ -24,16 +24,16 @@ fn a_caller_whose_first_request_had_no_capabilities_gets_input_requests_in_the_n
     let children = ScriptedChildren::new(asking());
     let command = children.command();
     let mut gateway = Server::start(&["--", &command[0], &command[1]]);
-    gateway.write(stands_alone(1, "server/discover", json!({}), json!({})));
+    gateway.write(stateless_request(1, "server/discover", json!({}), json!({})));
     assert!(gateway.answer()["result"]["capabilities"]["tools"].is_object());
-    gateway.write(stands_alone(2, "tools/call", call(), json!({"elicitation": {}})));
+    gateway.write(stateless_request(2, "tools/call", call(), json!({"elicitation": {}})));
     let received = children.hears("tools/call");
     received.by.asks(json!(1), "elicitation/create", form("Who?"));
     let request = gateway.answer()["result"].clone();
     let mut params = call();
     params["requestState"] = request["requestState"].clone();
     params["inputResponses"] = json!({only_key(&request): named("Ann")});
-    gateway.write(stands_alone(3, "tools/call", params, json!({"elicitation": {}})));
+    gateway.write(stateless_request(3, "tools/call", params, json!({"elicitation": {}})));
     assert_eq!(children.next().message["result"], named("Ann"));
     received.text("Hello, Ann!");
     let response = gateway.answer();
@@ -46,7 +46,7 @@ fn a_caller_that_probes_and_then_initializes_gets_input_requests() {
     let children = ScriptedChildren::new(asking());
     let command = children.command();
     let mut gateway = Server::start(&["--", &command[0], &command[1]]);
-    gateway.write(stands_alone(1, "server/discover", json!({}), json!({})));
+    gateway.write(stateless_request(1, "server/discover", json!({}), json!({})));
     gateway.answer();
     let params = json!({
         "protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},

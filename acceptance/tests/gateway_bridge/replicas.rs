@@ -246,7 +246,7 @@ fn visited(site: &ScriptedHttpServer) -> PendingRequest {
     }
 }
 
-fn question(id: &str, message: &str) -> Value {
+fn input_request(id: &str, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form(message)})
 }
 
@@ -259,7 +259,7 @@ fn another_process_takes_a_call_over_after_its_last_event() {
     let mut received = visited(&site);
     assert_eq!(received.message["method"], "tools/call", "{}", received.message);
     received.stream();
-    received.event_with_id("e1", &question("who", "Who?"));
+    received.event_with_id("e1", &input_request("who", "Who?"));
     let request = call.answer()["result"].clone();
     drop(first);
     let mut retry = back(&second, &request, "Ann");
@@ -280,7 +280,7 @@ fn another_process_takes_a_call_over_after_its_last_event() {
     }
     // The upstream may send further input requests, and the call ends at the replica that took it over.
     stream.stream();
-    stream.event_with_id("e2", &question("whose", "Whose?"));
+    stream.event_with_id("e2", &input_request("whose", "Whose?"));
     let request = retry.answer()["result"].clone();
     let mut last = back(&second, &request, "Eve");
     let mut sent = visited(&site);
@@ -304,7 +304,7 @@ fn a_stalled_replica_leaves_its_call_to_the_one_that_took_it_over() {
     let mut call = client(&first).begin_call("ask", json!({}));
     let mut received = visited(&site);
     received.stream();
-    received.event_with_id("e1", &question("who", "Who?"));
+    received.event_with_id("e1", &input_request("who", "Who?"));
     let request = call.answer()["result"].clone();
     first.signal("STOP");
     let mut retry = back(&second, &request, "Ann");

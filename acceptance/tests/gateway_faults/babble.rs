@@ -3,13 +3,13 @@
 use creole_acceptance::gateway::{ScriptedChildren, ScriptedReplies};
 use serde_json::json;
 
-use crate::{A_MOMENT, answers_again, before, before_shell, heard, show};
+use crate::{A_MOMENT, answers_again, before, before_shell, show, wait_for_message};
 
 #[test]
 fn an_invalid_message_is_ignored_and_reaches_no_caller() {
     let children = ScriptedChildren::new(show());
     let gateway = before(&children);
-    let (mut call, received) = heard(&gateway, &children);
+    let (mut call, received) = wait_for_message(&gateway, &children);
     let noise = [
         "Server listening on stdio\n",
         "\u{1b}[32mready\u{1b}[0m\n",
@@ -46,7 +46,7 @@ fn a_stateless_upstream_cannot_send_input_requests() {
         .answering("tools/list", tools);
     let children = ScriptedChildren::new(show);
     let gateway = before(&children);
-    let (mut call, received) = heard(&gateway, &children);
+    let (mut call, received) = wait_for_message(&gateway, &children);
     received.by.asks(
         json!(1),
         "elicitation/create",

@@ -8,15 +8,15 @@ use creole_acceptance::gateway::ScriptedChildren;
 use serde_json::json;
 
 use crate::{
-    A_MOMENT, answers_again, before, before_shell, client, heard, is_gone, is_named, kill,
-    number_in, show,
+    A_MOMENT, answers_again, before, before_shell, client, is_gone, is_named, kill, number_in,
+    show, wait_for_message,
 };
 
 #[test]
 fn a_server_that_is_killed_in_a_call_is_named_and_started_again_and_the_call_is_not_repeated() {
     let children = ScriptedChildren::new(show());
     let gateway = before(&children);
-    let (mut call, received) = heard(&gateway, &children);
+    let (mut call, received) = wait_for_message(&gateway, &children);
     kill(received.by.pid);
     is_named(&call.answer());
     is_gone(received.by.pid);
@@ -31,7 +31,7 @@ fn a_server_that_is_killed_in_a_call_is_named_and_started_again_and_the_call_is_
 fn an_incomplete_last_line_is_ignored() {
     let children = ScriptedChildren::new(show());
     let gateway = before(&children);
-    let (mut call, received) = heard(&gateway, &children);
+    let (mut call, received) = wait_for_message(&gateway, &children);
     let response =
         json!({"jsonrpc": "2.0", "id": received.message["id"], "result": {"content": []}});
     // The whole response without its newline.
@@ -45,7 +45,7 @@ fn an_incomplete_last_line_is_ignored() {
 fn after_an_incomplete_line_the_call_waits_until_the_caller_leaves() {
     let children = ScriptedChildren::new(show());
     let gateway = before(&children);
-    let (mut call, received) = heard(&gateway, &children);
+    let (mut call, received) = wait_for_message(&gateway, &children);
     let id = &received.message["id"];
     received.by.writes(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"resu"));
     assert!(call.within(A_MOMENT).is_none());
@@ -79,7 +79,7 @@ fn a_server_that_closes_its_stdout_is_ended_and_started_again() {
     // No other process may hold the stdout that has to end.
     let script = format!("exec 4<&0; PUPPET <&4 | {mouth} & exec 1>&-; wait");
     let gateway = before_shell(&children, &script);
-    let (mut call, received) = heard(&gateway, &children);
+    let (mut call, received) = wait_for_message(&gateway, &children);
     kill(number_in(&file));
     is_named(&call.answer());
     is_gone(received.by.pid);

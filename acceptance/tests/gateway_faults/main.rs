@@ -53,7 +53,7 @@ fn client(gateway: &ListeningServer) -> StatelessClient {
 
 /// A call that the upstream has received.
 #[track_caller]
-fn heard(
+fn wait_for_message(
     gateway: &ListeningServer,
     children: &ScriptedChildren,
 ) -> (creole_acceptance::gateway::PendingResponse, ReceivedMessage) {

@@ -59,7 +59,7 @@ impl Gateway {
 
     /// Asserts that neither its log nor the output of commands about the configuration contains a token.
     #[track_caller]
-    fn says_no_token(&self) {
+    fn assert_no_token(&self) {
         let log = self.listening.log();
         assert!(!log.contains(CANARY), "{log}");
         let file = self.path("gateway.toml");
@@ -105,7 +105,7 @@ fn twenty_calls_that_are_refused_at_once_have_one_token_fetched() {
     }
     assert!(site.within(A_MOMENT).is_none(), "each request is retried once");
     assert_eq!(lines(&gateway.path("runs")), 2);
-    gateway.says_no_token();
+    gateway.assert_no_token();
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn all_that_is_sent_in_a_session_has_the_token_of_the_file() {
     assert!(with("DELETE", "new-canary") > 0, "{shown:?}");
     assert_eq!(with("DELETE", "old-canary"), 0, "{shown:?}");
     assert!(shown.iter().all(|(_, shown)| shown.is_some()), "{shown:?}");
-    gateway.says_no_token();
+    gateway.assert_no_token();
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_token_that_is_refused_again_is_reported_and_not_fetched_for_a_while() {
     }
     assert!(site.within(A_MOMENT).is_none(), "each request is retried at most once");
     assert_eq!(lines(&gateway.path("runs")), 2);
-    gateway.says_no_token();
+    gateway.assert_no_token();
 }
 
 #[test]
@@ -200,5 +200,5 @@ fn a_server_without_its_token_is_named_and_the_others_are_served() {
             call = begin();
         }
     }
-    gateway.says_no_token();
+    gateway.assert_no_token();
 }

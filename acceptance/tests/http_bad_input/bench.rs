@@ -97,7 +97,7 @@ impl Bench {
             match request.send(self.server.address()) {
                 Err(error) => invalid.push(format!("{name}: {error}\n  {}", self.shown(&request))),
                 Ok(response) => {
-                    let found = judged(&response, expected);
+                    let found = check_response(&response, expected);
                     if let Err(difference) = found {
                         invalid.push(format!("{name}: {difference}\n  {}", self.shown(&request)));
                     }
@@ -161,7 +161,7 @@ pub(crate) fn open_session(server: &ListeningServer, version: &str) -> String {
 }
 
 /// Whether a response is the expected one.
-pub(crate) fn judged(response: &Response, expected: Expected) -> Result<(), String> {
+pub(crate) fn check_response(response: &Response, expected: Expected) -> Result<(), String> {
     let (status, code) = (response.head.status, response.code());
     let is_right = match expected {
         Expected::Result => status == 200 && response.message().get("result").is_some(),

@@ -150,7 +150,7 @@ fn no_request_hides_in_another_one() {
     for (name, bytes) in rows {
         let mut connection = bench.connect();
         connection.write(bytes.as_bytes()).unwrap();
-        refused(name, &mut connection);
+        assert_refused(name, &mut connection);
         bench.canary(name);
     }
     let listed = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_tasks","arguments":{},META}}"#;
@@ -161,7 +161,7 @@ fn no_request_hides_in_another_one() {
 
 /// Asserts that the server sends one response, 400 or a status for excessive length, and closes the connection.
 #[track_caller]
-fn refused(name: &str, connection: &mut Connection) {
+fn assert_refused(name: &str, connection: &mut Connection) {
     match connection.response() {
         Ok(response) => {
             let status = response.head.status;

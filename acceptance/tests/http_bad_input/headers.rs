@@ -4,7 +4,7 @@ use creole_acceptance::http::{Events, Request};
 use serde_json::{Value, json};
 
 use crate::Expected::{Error, Result, Status};
-use crate::bench::{Bench, judged};
+use crate::bench::{Bench, check_response};
 use crate::{BOTH, Era, Expected, MISMATCH, UNSUPPORTED, WRONG_PARAMS, row};
 
 const CALL: &str =
@@ -253,7 +253,7 @@ fn a_request_that_stands_alone_has_no_session() {
         let call = bench.post(Era::Alone, CALL);
         let call = call.with("Mcp-Session-Id", id).with("Last-Event-ID", "1-1");
         let response = bench.send(&call);
-        judged(&response, Result).unwrap_or_else(|error| panic!("A54 {id}: {error}"));
+        check_response(&response, Result).unwrap_or_else(|error| panic!("A54 {id}: {error}"));
         assert_eq!(response.head.field("mcp-session-id"), None, "A54");
         bench.canary("A54");
     }

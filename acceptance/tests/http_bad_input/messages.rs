@@ -3,7 +3,7 @@
 use creole_acceptance::http::Request;
 
 use crate::Expected::{Error, Result, Status};
-use crate::bench::{Bench, judged, open_session};
+use crate::bench::{Bench, check_response, open_session};
 use crate::{BOTH, Era, Expected, NO_MESSAGE, NO_METHOD, NOT_JSON, Row, WRONG_PARAMS, row};
 
 /// A valid call. `META` stands for the members that the era adds.
@@ -208,7 +208,7 @@ fn nothing_of_a_refused_body_is_executed() {
             ("A33", &batch, NO_MESSAGE),
         ] {
             let response = bench.send(&bench.post(era, text));
-            let found = judged(&response, Error(400, code));
+            let found = check_response(&response, Error(400, code));
             found.unwrap_or_else(|error| panic!("{name} {era:?}: {error}"));
             bench.canary(name);
         }

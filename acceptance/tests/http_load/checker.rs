@@ -3,13 +3,13 @@
 use creole_acceptance::load::{Breach, Era, History};
 
 use crate::crowd::Crowd;
-use crate::dishonest::Misdeed;
+use crate::dishonest::Misbehaviour;
 use crate::{dishonest, turn};
 
 const CROWD: Crowd =
     Crowd { clients: 12, calls: 20, connections: 6, eras: [Era::Modern; 2], sleeps: false };
 
-async fn history(misbehaviour: Misdeed) -> History {
+async fn history(misbehaviour: Misbehaviour) -> History {
     let _turn = turn().await;
     CROWD.call(dishonest::start(misbehaviour).await).await
 }
@@ -25,18 +25,18 @@ fn assert_found(history: &History, is_expected: impl Fn(&Breach) -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_correct_server_passes() {
-    history(Misdeed::None).await.assert_right(CROWD.clients * CROWD.calls);
+    history(Misbehaviour::None).await.assert_right(CROWD.clients * CROWD.calls);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_swaps_the_answers_of_two_clients_is_caught() {
-    let history = history(Misdeed::Swaps).await;
+    let history = history(Misbehaviour::Swaps).await;
     assert_found(&history, |breach| matches!(breach, Breach::WrongTenant { .. }));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_repeats_an_earlier_response_is_detected() {
-    let history = history(Misdeed::Remembers).await;
+    let history = history(Misbehaviour::Remembers).await;
     assert_found(&history, |breach| {
         matches!(breach, Breach::WrongTenant { .. } | Breach::WrongNonce(_))
     });
@@ -44,13 +44,13 @@ async fn a_server_that_repeats_an_earlier_response_is_detected() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_answer_on_the_same_stream_is_caught() {
-    let history = history(Misdeed::AnswersTwice).await;
+    let history = history(Misbehaviour::AnswersTwice).await;
     assert_found(&history, |breach| *breach == Breach::AnsweredTwice);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unexpected_response_is_detected() {
-    let history = history(Misdeed::RespondsTwice).await;
+    let history = history(Misbehaviour::RespondsTwice).await;
     assert_found(
         &history,
         |breach| matches!(breach, Breach::Unanswered(reason) if reason.contains("without a request")),
@@ -59,25 +59,25 @@ async fn an_unexpected_response_is_detected() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_with_another_id_is_caught() {
-    let history = history(Misdeed::ChangesId).await;
+    let history = history(Misbehaviour::ChangesId).await;
     assert_found(&history, |breach| matches!(breach, Breach::WrongId(_)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_is_never_answered_is_caught() {
-    let history = history(Misdeed::Hangs).await;
+    let history = history(Misbehaviour::Hangs).await;
     assert_found(&history, |breach| matches!(breach, Breach::Unanswered(_)));
     assert_eq!(history.breaches().len(), history.calls());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_call_is_caught() {
-    let history = history(Misdeed::Refuses).await;
+    let history = history(Misbehaviour::Refuses).await;
     assert_found(&history, |breach| matches!(breach, Breach::Refused(_)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[should_panic(expected = "breaches in 240 calls, the first:")]
 async fn a_dishonest_server_fails_the_test() {
-    history(Misdeed::Swaps).await.assert_right(CROWD.clients * CROWD.calls);
+    history(Misbehaviour::Swaps).await.assert_right(CROWD.clients * CROWD.calls);
 }

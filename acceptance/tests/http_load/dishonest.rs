@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 /// The violation that the server commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Misdeed {
+pub(crate) enum Misbehaviour {
     /// Nothing.
     None,
     /// Two concurrent calls get each other's response.
@@ -34,14 +34,14 @@ pub(crate) enum Misdeed {
 type Waiting = (String, oneshot::Sender<String>);
 
 struct Server {
-    misdeed: Misdeed,
+    misdeed: Misbehaviour,
     /// A call that waits for another one to swap responses with.
     waiting: Mutex<Option<Waiting>>,
     last: Mutex<String>,
 }
 
 /// Starts the server; it ends with the runtime.
-pub(crate) async fn start(misbehaviour: Misdeed) -> SocketAddr {
+pub(crate) async fn start(misbehaviour: Misbehaviour) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = Arc::new(Server {
@@ -74,20 +74,21 @@ impl Server {
     async fn respond(&self, call: &Value) -> Option<String> {
         let nonce = call["params"]["arguments"]["message"].as_str().unwrap().to_owned();
         let text = match self.misdeed {
-            Misdeed::Swaps => self.swapped(nonce).await,
-            Misdeed::Remembers => std::mem::replace(&mut *self.last.lock().unwrap(), nonce),
+            Misbehaviour::Swaps => self.swapped(nonce).await,
+            Misbehaviour::Remembers => std::mem::replace(&mut *self.last.lock().unwrap(), nonce),
             _ => nonce,
         };
-        let id = if self.misdeed == Misdeed::ChangesId { json!(2) } else { call["id"].clone() };
+        let id =
+            if self.misdeed == Misbehaviour::ChangesId { json!(2) } else { call["id"].clone() };
         let result = json!({"content": [{"type": "text", "text": text}], "resultType": "complete"});
         let returned = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
         let refusal =
             json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": "no"}});
         match self.misdeed {
-            Misdeed::Hangs => None,
-            Misdeed::Refuses => Some(response("application/json", &refusal.to_string())),
-            Misdeed::RespondsTwice => Some(response("application/json", &returned).repeat(2)),
-            Misdeed::AnswersTwice => {
+            Misbehaviour::Hangs => None,
+            Misbehaviour::Refuses => Some(response("application/json", &refusal.to_string())),
+            Misbehaviour::RespondsTwice => Some(response("application/json", &returned).repeat(2)),
+            Misbehaviour::AnswersTwice => {
                 let event = format!("event: message\ndata: {returned}\n\n");
                 Some(response("text/event-stream", &event.repeat(2)))
             }

@@ -10,7 +10,7 @@ use creole_acceptance::peers::Peer;
 use creole_acceptance::referee::schema;
 use serde_json::{Value, json};
 
-use crate::here;
+use crate::if_installed;
 use crate::schema::ran;
 
 /// Prints, for each list, whether the SDK accepts it.
@@ -85,7 +85,7 @@ fn variants(item: &Value) -> Vec<Value> {
         json!({"type": "array"}),
     ];
     let mut items = vec![item.clone()];
-    for location in places(item, "") {
+    for location in paths_of(item, "") {
         for value in &values {
             let mut changed = item.clone();
             *changed.pointer_mut(&location).unwrap() = value.clone();
@@ -101,7 +101,7 @@ fn variants(item: &Value) -> Vec<Value> {
     items
 }
 
-fn places(value: &Value, at: &str) -> Vec<String> {
+fn paths_of(value: &Value, at: &str) -> Vec<String> {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(key, item)| (key.clone(), item)).collect(),
         Value::Array(items) => {
@@ -113,7 +113,7 @@ fn places(value: &Value, at: &str) -> Vec<String> {
     inner
         .flat_map(|(key, value)| {
             let here = format!("{at}/{key}");
-            let mut all = places(value, &here);
+            let mut all = paths_of(value, &here);
             all.push(here);
             all
         })
@@ -144,7 +144,7 @@ fn a_definition_that_is_listed_is_right_by_the_schema_of_every_revision() {
 
 #[test]
 fn the_typescript_sdk_accepts_every_definition_that_is_listed() {
-    let Some(installed) = here("zod", peers::installed(Peer::TypeScriptV1)) else { return };
+    let Some(installed) = if_installed("zod", peers::installed(Peer::TypeScriptV1)) else { return };
     let command = installed.command();
     let script = PathBuf::from(command.get_args().next().unwrap());
     let mut lists = Vec::new();

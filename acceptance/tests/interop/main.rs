@@ -57,7 +57,7 @@ fn the_rust_sdk_uses_every_feature() {
 
 #[test]
 fn the_inspector_uses_every_feature() {
-    if !is_here(Peer::Inspector) {
+    if !is_installed(Peer::Inspector) {
         return;
     }
     // The Inspector starts a process for each request. Running the modes concurrently halves the time.
@@ -70,7 +70,7 @@ fn the_inspector_uses_every_feature() {
 
 #[test]
 fn the_inspector_finds_the_tools_of_the_seeds() {
-    if is_here(Peer::Inspector) {
+    if is_installed(Peer::Inspector) {
         thread::scope(|scope| {
             scope.spawn(|| check_bossman(Peer::Inspector));
             scope.spawn(|| check_governance(Peer::Inspector));
@@ -80,7 +80,7 @@ fn the_inspector_finds_the_tools_of_the_seeds() {
 
 #[test]
 fn clients_refuse_the_boolean_capabilities_of_bb_mcp_server_after_it_has_welcomed_them() {
-    for peer in Peer::ALL.into_iter().filter(|&peer| is_here(peer)) {
+    for peer in Peer::ALL.into_iter().filter(|&peer| is_installed(peer)) {
         let data = tempfile::tempdir().expect("a data directory");
         let server = serve("bb-mcp-server", data.path());
         let refusal = peers::run(peer, Mode::Legacy, &Steps::new(), &server);
@@ -110,7 +110,7 @@ fn bb_mcp_server_serves_clients_that_accept_its_version() {
 
 /// Runs all checks for a peer that supports input requests.
 fn speak_in_every_mode(peer: Peer) {
-    if !is_here(peer) {
+    if !is_installed(peer) {
         return;
     }
     for &mode in peer.modes() {
@@ -132,7 +132,7 @@ fn check_default(peer: Peer, mode: Mode) {
         .prompt("plan_task", json!({"goal": "ship it"}))
         .progress("create_task", json!({"description": "by a peer"}))
         .elicit("hello", json!({"name": "Ada"}));
-    let report = Told::by(peer, mode, "default", &steps);
+    let report = PeerReport::by(peer, mode, "default", &steps);
     report.is(&["tools"], &json!(default_tools()));
     report.is(&["call", "content", "0", "text"], &json!("Grüße, 世界"));
     report.is(&["elicit_call", "content", "0", "text"], &json!("Hello, Ada!"));
@@ -140,7 +140,7 @@ fn check_default(peer: Peer, mode: Mode) {
     report.is(&["elicited"], &json!(false));
     report.has_created(&["progress_call", "content", "0", "text"], "by a peer");
     report.has_read_the_guide();
-    report.settled_on(expected_revision(peer, mode));
+    report.assert_revision(expected_revision(peer, mode));
     if report.get(&["server"]) != &Value::Null {
         report.is(&["server", "name"], &json!("creole"));
     }
@@ -149,7 +149,7 @@ fn check_default(peer: Peer, mode: Mode) {
 /// The preset `everything`: a peer receives every kind of input request and notification.
 fn check_everything(peer: Peer, mode: Mode) {
     let steps = everything(peer, mode);
-    Told::by(peer, mode, "everything", &steps).has_done_everything(peer, mode);
+    PeerReport::by(peer, mode, "everything", &steps).has_done_everything(peer, mode);
 }
 
 /// All steps that a peer supports with the preset `everything`.
@@ -180,8 +180,8 @@ fn can_be_told(peer: Peer, mode: Mode) -> bool {
 /// The preset `bossman`, which responds to every version with its own.
 fn check_bossman(peer: Peer) {
     let steps = Steps::new().call("create_task", json!({"description": "for the boss"}));
-    let report = Told::by(peer, Mode::Legacy, "bossman", &steps);
-    report.settled_on("2025-03-26");
+    let report = PeerReport::by(peer, Mode::Legacy, "bossman", &steps);
+    report.assert_revision("2025-03-26");
     report.is(&["server", "name"], &json!("bossman"));
     report.is(&["tools"], &json!(TASK_TOOLS));
     report.has_created(&["call", "content", "0", "text"], "for the boss");
@@ -190,8 +190,8 @@ fn check_bossman(peer: Peer) {
 /// The preset `fpf-governance`, which negotiates.
 fn check_governance(peer: Peer) {
     let steps = Steps::new().call("hello", json!({"name": "Grace"}));
-    let report = Told::by(peer, Mode::Legacy, "fpf-governance", &steps);
-    report.settled_on(HANDSHAKE);
+    let report = PeerReport::by(peer, Mode::Legacy, "fpf-governance", &steps);
+    report.assert_revision(HANDSHAKE);
     report.is(&["server", "name"], &json!("fpf-governance"));
     report.is(&["tools"], &json!(["echo", "hello"]));
     report.is(&["call", "content", "0", "text"], &json!("Hello, Grace!"));
@@ -204,23 +204,23 @@ fn inspect(mode: Mode) {
         .call("echo", json!({"message": "Grüße, 世界"}))
         .read("creole://guide")
         .prompt("plan_task", json!({"goal": "ship it"}));
-    let report = Told::by(peer, mode, "default", &steps);
-    report.settled_on(expected_revision(peer, mode));
+    let report = PeerReport::by(peer, mode, "default", &steps);
+    report.assert_revision(expected_revision(peer, mode));
     report.is(&["server", "name"], &json!("creole"));
     report.is(&["tools"], &json!(default_tools()));
     report.is(&["call", "content", "0", "text"], &json!("Grüße, 世界"));
     report.has_read_the_guide();
 
     let steps = Steps::new().call("hello", json!({"name": "Ada"}));
-    let report = Told::by(peer, mode, "default", &steps);
+    let report = PeerReport::by(peer, mode, "default", &steps);
     report.is(&["call", "content", "0", "text"], &json!("Hello, Ada!"));
 
     let steps = Steps::new().call("create_task", json!({"description": "by a peer"}));
-    let report = Told::by(peer, mode, "default", &steps);
+    let report = PeerReport::by(peer, mode, "default", &steps);
     report.has_created(&["call", "content", "0", "text"], "by a peer");
 
     let report =
-        Told::by(peer, mode, "everything", &Steps::new().call("test_structured", json!({})));
+        PeerReport::by(peer, mode, "everything", &Steps::new().call("test_structured", json!({})));
     report.is(&["call", "structuredContent"], &json!({"city": "Berlin", "temperature": 21.5}));
 }
 
@@ -235,12 +235,12 @@ fn expected_revision(peer: Peer, mode: Mode) -> &'static str {
 }
 
 /// Whether the peer is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
-fn is_here(peer: Peer) -> bool {
-    here(peer.name(), peers::installed(peer)).is_some()
+fn is_installed(peer: Peer) -> bool {
+    if_installed(peer.name(), peers::installed(peer)).is_some()
 }
 
 /// The installed peer, or `None`, which is reported on stderr.
-fn here<T>(name: &str, installed: Result<T, Missing>) -> Option<T> {
+fn if_installed<T>(name: &str, installed: Result<T, Missing>) -> Option<T> {
     installed
         .inspect_err(|missing| {
             assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");
@@ -266,12 +266,12 @@ fn names(entries: &Value) -> Vec<&str> {
 }
 
 /// The document of a peer, and the name of the run for failure messages.
-struct Told {
+struct PeerReport {
     whose: String,
     document: Value,
 }
 
-impl Told {
+impl PeerReport {
     /// Runs the peer. No step may fail.
     fn by(peer: Peer, mode: Mode, preset: &str, steps: &Steps) -> Self {
         let label = format!("{peer} in mode {} with {preset}", mode.name());
@@ -307,7 +307,7 @@ impl Told {
     /// Asserts the results of the steps of [`everything`].
     #[track_caller]
     fn has_done_everything(&self, peer: Peer, mode: Mode) {
-        self.settled_on(expected_revision(peer, mode));
+        self.assert_revision(expected_revision(peer, mode));
         self.is(&["call", "structuredContent"], &json!({"city": "Berlin", "temperature": 21.5}));
         self.is(&["read", "contents", "0", "uri"], &json!("test://static-text"));
         let prompt = self.text(&["prompt", "messages", "0", "content", "text"]);
@@ -333,7 +333,7 @@ impl Told {
     }
 
     #[track_caller]
-    fn settled_on(&self, revision: &str) {
+    fn assert_revision(&self, revision: &str) {
         self.is(&["protocol"], &json!(revision));
     }
 

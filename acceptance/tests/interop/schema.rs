@@ -12,7 +12,7 @@ use creole_acceptance::process_under_test::check;
 use creole_acceptance::stage::stdio::{binary, repository};
 use serde_json::{Value, json};
 
-use crate::here;
+use crate::if_installed;
 
 /// Prints, for each document, whether it is valid. Ajv is strict: it rejects a schema with an unknown keyword.
 const SCRIPT: &str = r#"
@@ -28,11 +28,11 @@ console.log(JSON.stringify(documents.map((document) => validate(document))));
 
 #[test]
 fn a_validator_of_others_agrees_about_configurations() {
-    let Some(installed) = here("ajv", peers::installed(Peer::TypeScriptV1)) else { return };
+    let Some(installed) = if_installed("ajv", peers::installed(Peer::TypeScriptV1)) else { return };
     let command = installed.command();
     let script = PathBuf::from(command.get_args().next().unwrap());
     let folder = script.parent().unwrap();
-    let (right, invalid) = (right(), wrong());
+    let (right, invalid) = (right(), violations());
     assert!(right.len() > 12 && invalid.len() > 40, "{} {}", right.len(), invalid.len());
     let documents: Vec<Value> =
         right.iter().chain(&invalid).map(|text| toml::from_str(text).unwrap()).collect();
@@ -71,7 +71,7 @@ fn right() -> Vec<String> {
 }
 
 /// Files that the reader rejects for an error that an editor can detect.
-fn wrong() -> Vec<String> {
+fn violations() -> Vec<String> {
     let all = fs::read_to_string(repository().join("crates/config/tests/configuration/wrong.txt"));
     all.unwrap().split("=====\n").map(str::to_owned).collect()
 }

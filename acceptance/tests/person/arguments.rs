@@ -1,6 +1,6 @@
 //! Tests of arguments: their names, order, values and defaults, and what is rejected before it is sent.
 
-use crate::working_folder::Place;
+use crate::working_folder::Sandbox;
 
 /// A shell script that is a server of 2025-06-18: one tool whose schema has its own order, and one prompt.
 const ORDERED: &str = r#"
@@ -24,7 +24,7 @@ fn with_server<'a>(words: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn a_list_keeps_the_order_of_the_schema_and_shows_values_and_defaults() {
-    let output = Place::new().run(&with_server(&["list"])).succeeded();
+    let output = Sandbox::new().run(&with_server(&["list"])).succeeded();
     let expected = "\
 tools (1)
   book  Books
@@ -38,7 +38,7 @@ prompts (1)
 
 #[test]
 fn an_unknown_argument_is_refused_with_a_similar_one() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let cases: [(&[&str], &str); 4] = [
         (
             &["call", "book", "--arg", "when=now", "--arg", "cuont=2"],
@@ -71,7 +71,7 @@ fn an_unknown_argument_is_refused_with_a_similar_one() {
 
 #[test]
 fn a_strict_check_exits_with_one_if_there_are_findings() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     sandbox.run(&with_server(&["check", "--strict"])).succeeded();
     let careless = ORDERED.replace("\"description\":\"Books\",", "");
     let words = ["check", "--strict", "--", "sh", "-c", &careless];

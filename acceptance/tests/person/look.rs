@@ -1,6 +1,6 @@
 //! Tests of colours, wrapping and progress, which appear at a terminal and never in a pipe.
 
-use crate::working_folder::{Place, at_terminal};
+use crate::working_folder::{Sandbox, at_terminal};
 
 /// A shell script that is a server of 2025-06-18 with a tool whose description is longer than a line.
 const WORDY: &str = r#"
@@ -19,7 +19,7 @@ const LIST: [&str; 5] = ["list", "--", "sh", "-c", WORDY];
 
 #[test]
 fn a_list_is_wrapped_at_the_width_of_the_terminal_and_coloured() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let (code, shown) = at_terminal(&mut sandbox.command(&LIST), 50, "");
     assert_eq!(code, Some(0), "{shown}");
     let expected = "\x1b[1mtools (1)\x1b[0m\r\n\
@@ -30,7 +30,7 @@ fn a_list_is_wrapped_at_the_width_of_the_terminal_and_coloured() {
 
 #[test]
 fn colours_are_off_where_they_are_not_wanted_or_not_understood() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     for (name, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
         let (code, shown) = at_terminal(sandbox.command(&LIST).env(name, value), 50, "");
         assert_eq!(code, Some(0), "{shown}");
@@ -43,7 +43,7 @@ fn colours_are_off_where_they_are_not_wanted_or_not_understood() {
 
 #[test]
 fn help_is_wrapped_between_words_at_the_width_of_the_terminal() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let (code, shown) =
         at_terminal(sandbox.command(&["call", "--help"]).env("NO_COLOR", "1"), 80, "");
     assert_eq!(code, Some(0), "{shown}");
@@ -59,14 +59,14 @@ fn help_is_wrapped_between_words_at_the_width_of_the_terminal() {
 
 #[test]
 fn a_pipe_gets_complete_lines_without_colours() {
-    let output = Place::new().run(&LIST).succeeded();
+    let output = Sandbox::new().run(&LIST).succeeded();
     let expected = "tools (1)\n  talk  Says what it has to say in a sentence that is wider than the terminal\n";
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), (expected, ""));
 }
 
 #[test]
 fn a_failure_is_marked_at_a_terminal() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let (code, shown) =
         at_terminal(&mut sandbox.command(&["list", "http://127.0.0.1:1/mcp"]), 80, "");
     assert_eq!(code, Some(1));
@@ -75,7 +75,7 @@ fn a_failure_is_marked_at_a_terminal() {
 
 #[test]
 fn a_long_call_shows_that_it_goes_on_and_leaves_nothing_behind() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let call = ["call", "--preset", "everything", "test_slow", "--arg", "milliseconds=2500"];
     let (code, shown) = at_terminal(&mut sandbox.command(&call), 60, "");
     assert_eq!(code, Some(0), "{shown:?}");
@@ -88,7 +88,7 @@ fn a_long_call_shows_that_it_goes_on_and_leaves_nothing_behind() {
 
 #[test]
 fn progress_is_a_bar_that_fits_the_terminal() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let call = ["call", "--preset", "everything", "test_tool_with_progress"];
     let (code, shown) = at_terminal(&mut sandbox.command(&call), 30, "");
     assert_eq!(code, Some(0), "{shown:?}");

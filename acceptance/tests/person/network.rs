@@ -9,7 +9,7 @@ use creole_acceptance::http::server::ListeningServer;
 use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-use crate::working_folder::Place;
+use crate::working_folder::Sandbox;
 
 /// A proxy that opens tunnels and reports the head of each request.
 fn proxy() -> (String, Receiver<String>) {
@@ -57,7 +57,7 @@ fn certificates() -> (String, String, String) {
 }
 
 /// A server with TLS, and its URL.
-fn encrypted(sandbox: &Place) -> (ListeningServer, String) {
+fn encrypted(sandbox: &Sandbox) -> (ListeningServer, String) {
     let (authority, certificate, key) = certificates();
     sandbox.write("ca.pem", &authority);
     let certificate = sandbox.write("certificate.pem", &certificate);
@@ -73,7 +73,7 @@ fn encrypted(sandbox: &Place) -> (ListeningServer, String) {
 }
 
 /// Runs a command with these environment variables.
-fn run(sandbox: &Place, words: &[&str], environment: &[(&str, &str)]) -> FinishedCommand {
+fn run(sandbox: &Sandbox, words: &[&str], environment: &[(&str, &str)]) -> FinishedCommand {
     let mut command = sandbox.command(words);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"] {
         command.env_remove(name).env_remove(name.to_lowercase());
@@ -83,7 +83,7 @@ fn run(sandbox: &Place, words: &[&str], environment: &[(&str, &str)]) -> Finishe
 
 #[test]
 fn a_private_authority_is_trusted_by_flag_by_environment_and_by_configuration() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let (_listening, url) = encrypted(&sandbox);
     let call = ["call", &url, "echo", "--arg", "message=hi"];
     let unknown = run(&sandbox, &call, &[]);
@@ -106,7 +106,7 @@ fn a_private_authority_is_trusted_by_flag_by_environment_and_by_configuration() 
 
 #[test]
 fn a_file_without_a_certificate_is_refused_before_anything_is_sent() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     sandbox.write("ca.pem", "nothing");
     let words = ["list", "https://localhost:1/mcp", "--cacert", "ca.pem"];
     let refused = run(&sandbox, &words, &[]);
@@ -126,7 +126,7 @@ fn a_file_without_a_certificate_is_refused_before_anything_is_sent() {
 
 #[test]
 fn the_proxy_of_the_environment_is_used_unless_no_proxy_names_the_host() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let (_listening, url) = encrypted(&sandbox);
     let call = ["call", &url, "echo", "--arg", "message=hi", "--cacert", "ca.pem"];
     let (proxy, heads) = proxy();
@@ -151,7 +151,7 @@ fn the_proxy_of_the_environment_is_used_unless_no_proxy_names_the_host() {
 
 #[test]
 fn programs_get_the_proxies_and_the_authorities_of_the_network() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let script = r#"printf '%s %s %s %s' "$HTTPS_PROXY" "$no_proxy" "$NODE_EXTRA_CA_CERTS" "$SSL_CERT_DIR" > seen; exit 1"#;
     let environment = [
         ("HTTPS_PROXY", "http://p:1"),

@@ -5,7 +5,7 @@ use std::process::Command;
 use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use serde_json::Value;
 
-use crate::working_folder::{Place, at_terminal};
+use crate::working_folder::{Sandbox, at_terminal};
 
 /// The program's path, as `--dry-run` and the other verbs print it.
 fn program() -> String {
@@ -15,14 +15,14 @@ fn program() -> String {
 }
 
 #[track_caller]
-fn refused(output: &FinishedCommand, with: &str) {
+fn assert_refused(output: &FinishedCommand, with: &str) {
     assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{}", output.stderr);
     assert!(output.stderr.contains(with), "{}", output.stderr);
 }
 
 #[test]
 fn init_writes_a_valid_configuration_from_its_flags() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     sandbox.write("docs/a.md", "# A");
     let words = [
         "init",
@@ -45,12 +45,12 @@ fn init_writes_a_valid_configuration_from_its_flags() {
     let schema: Value = serde_json::from_str(&sandbox.read("creole.schema.json")).expect("JSON");
     assert!(schema["properties"]["upstreams"].is_object());
     sandbox.run(&["config", "check", "creole.toml"]).succeeded();
-    refused(&sandbox.run(&words), "`creole.toml` already exists and is not overwritten");
+    assert_refused(&sandbox.run(&words), "`creole.toml` already exists and is not overwritten");
 }
 
 #[test]
 fn init_prompts_only_at_a_terminal() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let typed = "9\n1,4\nfiles\ncat\ndocs\n.\n\n";
     let (code, shown) = at_terminal(&mut sandbox.command(&["init"]), 100, typed);
     assert_eq!(code, Some(0), "{shown}");
@@ -75,14 +75,14 @@ fn init_prompts_only_at_a_terminal() {
         output.stdout
     );
     let words = ["init", "c.toml", "--upstream", "a__b=cat"];
-    refused(&sandbox.run(&words), "invalid name `a__b`");
+    assert_refused(&sandbox.run(&words), "invalid name `a__b`");
 }
 
 const MINE: &str = "# Mine.\n[server] # here\nname = \"x\"\n\n[http]\nlisten = \"127.0.0.1:0\"\n";
 
 #[test]
 fn add_inserts_a_server_and_keeps_the_rest_of_the_file() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     sandbox.write("creole.toml", MINE);
     let program = ["add", "files", "--env", "A=b", "--env", "HOME", "--", "cat", "a b"];
     sandbox.run(&program).succeeded();
@@ -99,9 +99,9 @@ fn add_inserts_a_server_and_keeps_the_rest_of_the_file() {
          \n[upstreams.far]\nurl = \"https://example.com/mcp\"\nheaders = {{ Authorization = \"Bearer ${{NO_SUCH_TOKEN}}\" }}\n"
     );
     assert_eq!(sandbox.read("creole.toml"), expected);
-    refused(&sandbox.run(&program), "already has an upstream `files`");
-    refused(&sandbox.run(&["add", "a__b", "--", "cat"]), "`a__b`");
-    refused(&sandbox.run(&["add", "x", "ftp://a"]), "ftp://a");
+    assert_refused(&sandbox.run(&program), "already has an upstream `files`");
+    assert_refused(&sandbox.run(&["add", "a__b", "--", "cat"]), "`a__b`");
+    assert_refused(&sandbox.run(&["add", "x", "ftp://a"]), "ftp://a");
     assert_eq!(sandbox.read("creole.toml"), expected);
     sandbox.run(&["add", "x", "--config", "new.toml", "--", "cat"]).succeeded();
     sandbox.run(&["config", "check", "new.toml"]).succeeded();
@@ -112,7 +112,7 @@ const SETTINGS: &str =
 
 #[test]
 fn install_writes_the_clients_own_file_after_showing_the_change() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     sandbox.write("creole.toml", MINE);
     let file = ".config/Code/User/mcp.json";
     let mut words = vec!["install", "vscode", "--config", "creole.toml"];
@@ -154,7 +154,7 @@ fn install_writes_the_clients_own_file_after_showing_the_change() {
 
 #[test]
 fn an_installed_entry_can_be_started_by_a_client() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     sandbox.write("creole.toml", MINE);
     let words = ["install", "claude-code", "--project", "--config", "creole.toml", "--yes"];
     sandbox.run(&words).succeeded();
@@ -170,17 +170,17 @@ fn an_installed_entry_can_be_started_by_a_client() {
 
 #[test]
 fn a_client_file_that_is_not_json_is_not_changed() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     sandbox.write("mcp.json", "{ broken");
-    refused(
+    assert_refused(
         &sandbox.run(&["install", "cursor", "--file", "mcp.json", "--yes"]),
         "is not JSON and was not changed",
     );
-    refused(
+    assert_refused(
         &sandbox.run(&["install", "cursor", "--config", "no.toml", "--yes"]),
         "`no.toml` does not exist",
     );
-    refused(
+    assert_refused(
         &sandbox.run(&["install", "claude-desktop", "--project", "--yes"]),
         "has no project configuration",
     );
@@ -189,7 +189,7 @@ fn a_client_file_that_is_not_json_is_not_changed() {
 
 #[test]
 fn completions_know_the_verbs_and_their_options() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = sandbox.run(&["completions", shell]).succeeded().stdout;
         for word in ["install", "dangerously-without-auth", "cacert"] {
@@ -207,7 +207,7 @@ fn completions_know_the_verbs_and_their_options() {
 
 #[test]
 fn the_manual_has_a_page_for_each_verb() {
-    let sandbox = Place::new();
+    let sandbox = Sandbox::new();
     let page = sandbox.run(&["man"]).succeeded().stdout;
     assert!(page.contains(".TH creole 1") && page.contains("creole\\-serve(1)"), "{page}");
     sandbox.run(&["man", "pages/man1"]).succeeded();

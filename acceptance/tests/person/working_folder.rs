@@ -13,9 +13,9 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use tempfile::TempDir;
 
 /// A folder in which commands run, which is also the data directory and the home directory.
-pub(crate) struct Place(TempDir);
+pub(crate) struct Sandbox(TempDir);
 
-impl Place {
+impl Sandbox {
     pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder for the test"))
     }

@@ -33,7 +33,7 @@ principal_calls = 600
 
 /// The median processor time of a command's first thread, from its start to its end.
 #[track_caller]
-fn usual(mut command: impl FnMut() -> Command) -> Duration {
+fn median_duration(mut command: impl FnMut() -> Command) -> Duration {
     let mut all: Vec<Duration> = (0..TIMES)
         .map(|_| {
             let mut command = command();
@@ -52,12 +52,12 @@ fn a_small_configuration_begins_not_much_later_than_the_bare_program() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("creole.toml"), SMALL).unwrap();
     let program = binary().unwrap();
-    let bare = usual(|| {
+    let bare = median_duration(|| {
         let mut command = Command::new(&program);
         command.arg("--version");
         command
     });
-    let small = usual(|| serve(folder.path(), &["creole.toml"]));
+    let small = median_duration(|| serve(folder.path(), &["creole.toml"]));
     println!("a start: {bare:?} for the bare program, {small:?} with a small configuration");
     assert!(bare > Duration::ZERO, "the system does not report processor time");
     assert!(small < bare * 4, "{small:?} instead of {bare:?}");

@@ -15,14 +15,14 @@ use tempfile::TempDir;
 use crate::json_of;
 
 /// A server after its handshake. The test holds both ends of its pipes.
-struct Held {
+struct HeldProcess {
     process: ChildGuard,
     input: io::PipeWriter,
     output: BufReader<io::PipeReader>,
     _data: TempDir,
 }
 
-impl Held {
+impl HeldProcess {
     fn start() -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), &["--preset", "everything"])
     }
@@ -59,12 +59,12 @@ impl Held {
 
 #[test]
 fn an_idle_server_exits_when_its_reader_disconnects() {
-    Held::start().lose_the_reader();
+    HeldProcess::start().lose_the_reader();
 }
 
 #[test]
 fn a_server_with_a_call_in_flight_exits_when_its_reader_disconnects() {
-    let mut child = Held::start();
+    let mut child = HeldProcess::start();
     let slow = call(1, "test_slow", &json!({"milliseconds": 600_000}));
     let ping = request(2, "ping", &json!({}));
     child.input.write_all(format!("{slow}{ping}").as_bytes()).unwrap();
@@ -76,7 +76,7 @@ fn a_server_with_a_call_in_flight_exits_when_its_reader_disconnects() {
 
 #[test]
 fn a_server_that_waits_for_its_reader_exits_when_it_disconnects() {
-    let child = Held::start();
+    let child = HeldProcess::start();
     // More responses than a pipe holds, and more requests than the server reads ahead.
     let mut input = child.input.try_clone().unwrap();
     let listing = request(1, "tools/list", &json!({})).repeat(1000);
@@ -108,7 +108,7 @@ fn is_over(number: &str) -> bool {
 fn an_upstream_that_does_not_exit_is_killed_when_the_reader_disconnects() {
     let data = tempfile::tempdir().unwrap();
     let (script, file) = (stubborn(data.path()), data.path().join("number"));
-    let child = Held::start_in(data, &["--", "sh", "-c", &script]);
+    let child = HeldProcess::start_in(data, &["--", "sh", "-c", &script]);
     let number = fs::read_to_string(file).unwrap();
     assert!(!is_over(number.trim()));
     child.lose_the_reader();
@@ -155,7 +155,7 @@ fn a_call_of_many_minutes_is_aborted_some_seconds_after_the_input_ended() {
 
 #[test]
 fn a_client_that_neither_reads_nor_sends_any_more_is_disconnected_some_seconds_later() {
-    let mut child = Held::start();
+    let mut child = HeldProcess::start();
     let listing = request(1, "tools/list", &json!({})).repeat(100);
     child.input.write_all(listing.as_bytes()).unwrap();
     let closed = Instant::now();

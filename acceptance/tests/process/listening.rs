@@ -10,14 +10,14 @@ use std::time::Duration;
 use creole_acceptance::process_under_test::{ChildGuard, serve, shell};
 
 /// A listening server, and the rest of its stderr.
-struct Listening {
+struct ListeningProcess {
     process: ChildGuard,
     said: BufReader<std::process::ChildStderr>,
     line: String,
     address: SocketAddr,
 }
 
-impl Listening {
+impl ListeningProcess {
     #[track_caller]
     fn start(command: &mut Command) -> Self {
         let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -68,7 +68,8 @@ fn write(folder: &Path, text: &str) {
 fn it_says_where_it_listens_and_ends_with_zero_when_told() {
     let data = tempfile::tempdir().unwrap();
     for signal in ["-TERM", "-INT"] {
-        let mut server = Listening::start(&mut serve(data.path(), &["--http", "localhost:0"]));
+        let mut server =
+            ListeningProcess::start(&mut serve(data.path(), &["--http", "localhost:0"]));
         let expected = format!("creole: `creole` listens on http://{}/mcp\n", server.address);
         assert_eq!(server.line, expected);
         assert_ne!(server.address.port(), 0);
@@ -94,7 +95,7 @@ fn the_file_configures_a_listener_and_the_command_line_overrides_it() {
     );
     let file = data.path().join("creole.toml");
     let file = file.to_str().unwrap();
-    let mut server = Listening::start(&mut serve(data.path(), &[file]));
+    let mut server = ListeningProcess::start(&mut serve(data.path(), &[file]));
     assert!(
         server.line.starts_with("creole: `acme` listens on http://127.0.0.1:"),
         "{}",
@@ -157,7 +158,7 @@ fn a_port_in_use_and_an_invalid_certificate_are_named() {
 fn without_file_descriptors_the_server_waits_and_recovers() {
     let data = tempfile::tempdir().unwrap();
     let script = "ulimit -n 40; exec creole serve --http 127.0.0.1:0 --log off";
-    let mut server = Listening::start(&mut shell(data.path(), script));
+    let mut server = ListeningProcess::start(&mut shell(data.path(), script));
     let mut live = server.connect();
     let ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let mut healthy = [0; 15];

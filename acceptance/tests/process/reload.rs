@@ -130,12 +130,12 @@ fn later_http_requests_see_the_reloaded_configuration() {
     write(folder.path(), &of("before", "warn"));
     let command = serve(folder.path(), &["--http", "127.0.0.1:0", "creole.toml"]);
     let mut server = ListeningServer::other(command).unwrap();
-    let (session, name) = greeted(&server);
+    let (session, name) = initialize(&server);
     assert_eq!(name, "before");
 
     write(folder.path(), &of("after", "info"));
     server.until_said("was reloaded; the lists are unchanged");
-    assert_eq!(greeted(&server).1, "after");
+    assert_eq!(initialize(&server).1, "after");
     let call = Request::post(call(1, "hello", &json!({"name": "Ann"})))
         .with("Mcp-Session-Id", &session)
         .with("MCP-Protocol-Version", "2025-06-18");
@@ -146,13 +146,13 @@ fn later_http_requests_see_the_reloaded_configuration() {
     write(folder.path(), &of("last", "warn").replace("level", "format").replace("warn", "json"));
     server
         .until_said("`format` in `[log]` cannot change while the server runs; restart the server");
-    assert_eq!(greeted(&server).1, "after");
+    assert_eq!(initialize(&server).1, "after");
     server.stop().unwrap();
 }
 
 /// Opens a session. Returns its id and the server's name.
 #[track_caller]
-fn greeted(server: &ListeningServer) -> (String, String) {
+fn initialize(server: &ListeningServer) -> (String, String) {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "t", "version": "1"}});
     let response = Request::post(request(0, "initialize", &params)).send(server.address()).unwrap();

@@ -25,7 +25,7 @@ fn fd(stream: &UnixStream) -> OwnedFd {
 }
 
 /// Sends requests one by one through sockets, ends the input, and reads to the end.
-fn converse(mut to: &UnixStream, from: &UnixStream) {
+fn run_session(mut to: &UnixStream, from: &UnixStream) {
     for stream in [to, from] {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -56,7 +56,7 @@ fn a_socket_for_each_stream_does_as_well_as_a_pipe() {
     let mut process = ChildGuard::start(&mut command);
     // The `Command` holds its ends too, so that the end of input would never be seen.
     drop((command, stdin, stdout, stderr));
-    converse(&to, &from);
+    run_session(&to, &from);
     assert_eq!(process.wait(), Some(0));
     let mut text = String::new();
     log.read_to_string(&mut text).unwrap();
@@ -71,7 +71,7 @@ fn one_socket_serves_for_both_directions() {
     let mut command = serve(data.path(), &[]);
     let mut process = ChildGuard::start(command.stdin(fd(&remote)).stdout(fd(&remote)));
     drop((command, remote));
-    converse(&local, &local);
+    run_session(&local, &local);
     assert_eq!(process.wait(), Some(0));
 }
 
@@ -89,7 +89,7 @@ fn a_non_blocking_stdin_is_read() {
     delay(Duration::from_millis(300));
     let spent = process.weight().processor - before;
     assert!(spent < Duration::from_millis(100), "{spent:?} of processor time while it waits");
-    converse(&local, &local);
+    run_session(&local, &local);
     assert_eq!(process.wait(), Some(0));
 }
 

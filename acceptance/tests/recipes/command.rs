@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::Configured;
+use crate::ConfiguredServer;
 
 /// A program that prints each of its arguments in brackets.
 const PROBE: &str = r#"command = ["sh", "-c", "for a; do printf '[%s]' \"$a\"; done", "probe","#;
 
-fn probe(words: &str, arguments: &str) -> Configured {
-    Configured::start(&format!(
+fn probe(words: &str, arguments: &str) -> ConfiguredServer {
+    ConfiguredServer::start(&format!(
         "[tools.probe]\ndescription = 'Shows'\n{PROBE} {words}]\n[tools.probe.arguments]\n{arguments}"
     ))
 }
@@ -75,7 +75,7 @@ fn lists_are_spread_and_missing_values_omitted() {
 
 #[test]
 fn a_tool_is_announced_as_it_was_described() {
-    let mut server = Configured::start(
+    let mut server = ConfiguredServer::start(
         "[tools.t]\ntitle = 'T'\ndescription = 'Does t'\ncommand = ['true', '{a}']\nread_only = true\n\
          destructive = false\nidempotent = true\nopen_world = false\nresult = 'json'\n\
          output_schema = { type = 'object', required = ['n'] }\n\
@@ -96,8 +96,8 @@ fn a_tool_is_announced_as_it_was_described() {
     assert_eq!(list["result"]["tools"], json!([expected]));
 }
 
-fn script(script: &str, keys: &str) -> Configured {
-    Configured::start(&format!(
+fn script(script: &str, keys: &str) -> ConfiguredServer {
+    ConfiguredServer::start(&format!(
         "[tools.t]\ndescription = 'Runs'\ncommand = ['sh', '-c', '''{script}''']\n{keys}\n"
     ))
 }
@@ -118,7 +118,7 @@ fn exit_codes_distinguish_success_from_failure() {
 
 #[test]
 fn a_program_reads_its_input_and_runs_in_its_directory() {
-    let mut server = Configured::start(
+    let mut server = ConfiguredServer::start(
         "[tools.t]\ndescription = 'Runs'\ncommand = ['sh', '-c', 'pwd; cat']\ncwd = '/'\nstdin = 'Dear {who},\n'\n\
          [tools.t.arguments]\nwho = { type = 'string' }"
             .replace("{who},\n'", "{who}!'")
@@ -126,7 +126,7 @@ fn a_program_reads_its_input_and_runs_in_its_directory() {
     );
     assert_eq!(server.call("t", json!({ "who": "$(id)" })), Ok("/\nDear $(id)!".into()));
     // More input than a pipe holds, for a program that reads nothing.
-    let mut server = Configured::start(
+    let mut server = ConfiguredServer::start(
         "[tools.t]\ndescription = 'Runs'\ncommand = ['true']\nstdin = '{a}'\n\
          [tools.t.arguments]\na = { type = 'string' }",
     );

@@ -7,14 +7,14 @@ use creole_acceptance::process_under_test::{call, request, told};
 use creole_test_wait::blocking::eventually;
 use serde_json::json;
 
-use crate::{Configured, children, reapers};
+use crate::{ConfiguredServer, children, reapers};
 
 /// A program with a child and a grandchild that ignore SIGTERM. It writes their process ids to files.
 const TREE: &str = "trap : TERM; (trap : TERM; sleep 1000 & echo $! > third; while :; do sleep 1; done) & \
                     echo $! > second; echo $$ > first; echo grown >&2; while :; do sleep 1; done";
 
-fn tree(keys: &str) -> Configured {
-    Configured::start(&format!(
+fn tree(keys: &str) -> ConfiguredServer {
+    ConfiguredServer::start(&format!(
         "[tools.tree]\ndescription = 'Grows'\ncommand = ['sh', '-c', '{TREE}']\ncwd = '.'\n{keys}\n"
     ))
 }
@@ -65,7 +65,7 @@ fn a_client_disconnect_ends_the_process_trees_of_its_calls() {
     let mut server = tree("");
     server.server.write(call(5, "tree", &json!({})));
     let tree = grown(server.path());
-    let Configured { server, folder: _folder } = server;
+    let ConfiguredServer { server, folder: _folder } = server;
     let ended = server.finish();
     assert_eq!(ended.code, Some(0), "{}", ended.log);
     assert_ends(&tree);
@@ -81,7 +81,7 @@ fn a_killed_server_leaves_no_process() {
     // and its registration cannot inform the reaper.
     let message = server.server.answer();
     assert_eq!(message["method"], "notifications/progress", "{message}");
-    let Configured { server, folder: _folder } = server;
+    let ConfiguredServer { server, folder: _folder } = server;
     drop(server.kill());
     assert_ends(&tree);
 }
@@ -89,7 +89,7 @@ fn a_killed_server_leaves_no_process() {
 #[test]
 fn background_processes_of_a_program_are_ended_with_its_result() {
     let script = "sleep 1000 & echo $!";
-    let mut server = Configured::start(&format!(
+    let mut server = ConfiguredServer::start(&format!(
         "[tools.t]\ndescription = 'Leaves'\ncommand = ['sh', '-c', '{script}']\n"
     ));
     let left = server.call("t", json!({})).unwrap();
@@ -103,7 +103,7 @@ fn of_five_hundred_concurrent_calls_sixteen_run_and_no_process_is_left() {
     let script = "mkdir -p running; : > running/$$; \
                   while set -- running/*; [ $# -lt 16 ] && [ ! -e full ]; do sleep 0.01; done; \
                   : > full; echo $#; rm running/$$";
-    let mut server = Configured::start(&format!(
+    let mut server = ConfiguredServer::start(&format!(
         "[tools.t]\ndescription = 'Counts'\ncommand = ['sh', '-c', '{script}']\ncwd = '.'\n"
     ));
     for number in 0..500 {

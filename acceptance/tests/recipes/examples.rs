@@ -54,7 +54,7 @@ fn a_rest_service_as_tools() {
         json!({ "owner": "a", "name": "b", "title": "It \"fails\"", "labels": ["bug"] }),
     );
     assert_eq!(opened, Ok("https://github.com/a/b/issues/1".into()));
-    let requests = service.asked();
+    let requests = service.requests();
     assert_eq!(requests[0].line, "GET /repos/a/b HTTP/1.1");
     assert_eq!(requests[1].line, "POST /repos/a/b/issues HTTP/1.1");
     assert_eq!(requests[1].header("authorization"), Some("Bearer token-of-ann"));

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::Configured;
+use crate::ConfiguredServer;
 use crate::service::{Service, answer, json as good};
 
 /// A tool `t` with these lines in its table `http`, and with arguments `a` and `n`.
-fn tool(http: &str, arguments: &str) -> Configured {
-    Configured::start(&format!(
+fn tool(http: &str, arguments: &str) -> ConfiguredServer {
+    ConfiguredServer::start(&format!(
         "[tools.t]\ndescription = 'Asks'\n[tools.t.http]\n{http}\n[tools.t.arguments]\n{arguments}"
     ))
 }
 
-fn path(service: &Service) -> Configured {
+fn path(service: &Service) -> ConfiguredServer {
     let url = service.url();
     tool(&format!("url = '{url}/users/{{a}}/posts?sort=new&by={{a}}'"), "a = { type = 'string' }")
 }
@@ -31,13 +31,13 @@ fn a_value_stays_inside_its_part_of_the_url() {
     for (value, encoded) in rows {
         server.call("t", json!({ "a": value })).unwrap();
         let expected = format!("GET /users/{encoded}/posts?sort=new&by={encoded} HTTP/1.1");
-        assert_eq!(service.asked().last().unwrap().line, expected);
+        assert_eq!(service.requests().last().unwrap().line, expected);
     }
-    let sent = service.asked().len();
+    let sent = service.requests().len();
     for value in ["..", ".", "", "../admin", "a/../../b", "..\\b", "a\r\nX: y", "a\u{0}"] {
         assert!(server.call("t", json!({ "a": value })).is_err(), "{value:?}");
     }
-    assert_eq!(service.asked().len(), sent, "nothing was sent");
+    assert_eq!(service.requests().len(), sent, "nothing was sent");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn values_stay_in_their_parameters_headers_and_bodies() {
     let mut server = tool(&http, arguments);
     let hostile = "\",\"admin\":true,\"&x=1";
     server.call("t", json!({ "a": hostile, "list": ["1", "2&3"] })).unwrap();
-    let request = service.asked().pop().unwrap();
+    let request = service.requests().pop().unwrap();
     let encoded = "%22%2C%22admin%22%3Atrue%2C%22%26x%3D1";
     assert_eq!(request.line, format!("POST /?q={encoded}&list=1&list=2%263 HTTP/1.1"));
     assert_eq!(request.header("x-who"), Some(format!("who {hostile}").as_str()));
@@ -65,7 +65,7 @@ fn values_stay_in_their_parameters_headers_and_bodies() {
         let refused = server.call("t", json!({ "a": value })).unwrap_err();
         assert!(refused.contains("not allowed in a header"), "{refused}");
     }
-    assert_eq!(service.asked().len(), 1, "nothing was sent");
+    assert_eq!(service.requests().len(), 1, "nothing was sent");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_refusal_is_a_failure_with_its_status_and_a_part_of_its_text() {
         "{text}"
     );
     assert!(text.len() < 5000);
-    assert_eq!(service.asked().len(), 1, "the request is not repeated");
+    assert_eq!(service.requests().len(), 1, "the request is not repeated");
 }
 
 #[test]
@@ -91,16 +91,16 @@ fn only_idempotent_requests_are_retried() {
     let service = Service::start(moody);
     let mut server = tool(&format!("url = '{}/'", service.url()), "");
     assert_eq!(server.call("t", json!({})), Ok("{\"n\":1}".into()));
-    assert_eq!(service.asked().len(), 3);
+    assert_eq!(service.requests().len(), 3);
     let service = Service::start(moody);
     let mut server = tool(&format!("url = '{}/'\nmethod = 'POST'", service.url()), "");
     assert!(server.call("t", json!({})).unwrap_err().contains("status 503"));
-    assert_eq!(service.asked().len(), 1);
+    assert_eq!(service.requests().len(), 1);
     let service =
         Service::start(|_, _| answer("429 Too Many Requests", "Retry-After: 3600\r\n", ""));
     let mut server = tool(&format!("url = '{}/'", service.url()), "");
     assert!(server.call("t", json!({})).unwrap_err().contains("status 429"));
-    assert_eq!(service.asked().len(), 1, "the call does not wait for an hour");
+    assert_eq!(service.requests().len(), 1, "the call does not wait for an hour");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn answers_are_shaped() {
         false => good(body),
     });
     let url = service.url();
-    let mut server = Configured::start(&format!(
+    let mut server = ConfiguredServer::start(&format!(
         "[tools.all]\ndescription = 'x'\nhttp = {{ url = '{url}/' }}\n\
          [tools.pick]\ndescription = 'x'\nhttp = {{ url = '{url}/', pick = '/items/1/name', result = 'text' }}\n\
          [tools.text]\ndescription = 'x'\n\
@@ -136,14 +136,14 @@ fn answers_are_shaped() {
 #[test]
 fn a_response_that_is_too_long_or_too_slow_is_aborted() {
     let service = Service::start(|_, _| good(&format!("\"{}\"", "x".repeat(5000))));
-    let mut server = Configured::start(&format!(
+    let mut server = ConfiguredServer::start(&format!(
         "[tools.t]\ndescription = 'x'\noutput_limit_bytes = 1000\nhttp = {{ url = '{}/' }}\n",
         service.url()
     ));
     assert_eq!(server.call("t", json!({})), Err("the response is longer than 1000 bytes".into()));
     // The listener accepts the connection and never responds.
     let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let mut server = Configured::start(&format!(
+    let mut server = ConfiguredServer::start(&format!(
         "[tools.t]\ndescription = 'x'\ntimeout_seconds = 1\nhttp = {{ url = 'http://{}/' }}\n",
         silent.local_addr().unwrap()
     ));

@@ -26,12 +26,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A server with its own configuration, and the folder of the configuration.
-struct Configured {
+struct ConfiguredServer {
     server: Server,
     folder: TempDir,
 }
 
-impl Configured {
+impl ConfiguredServer {
     /// Starts a server with these tables besides `[server]`.
     fn start(tables: &str) -> Self {
         Self::start_with(tables, &[], &[])

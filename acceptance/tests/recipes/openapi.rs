@@ -10,7 +10,7 @@ use creole_acceptance::stage::stdio::{binary, repository};
 use serde_json::{Value, json};
 
 use crate::service::{Service, answer, json as good};
-use crate::{Configured, told};
+use crate::{ConfiguredServer, told};
 
 const DOCUMENT: &str = r#"
 openapi: 3.0.3
@@ -37,14 +37,14 @@ components:
 "#;
 
 /// A server whose configuration names this document, with these lines in its table.
-fn start(document: &str, table: &str) -> Configured {
+fn start(document: &str, table: &str) -> ConfiguredServer {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("api.yaml"), document).unwrap();
     let text = format!("[server]\n[openapi.api]\nfile = \"api.yaml\"\n{table}\n");
     fs::write(folder.path().join("creole.toml"), text).unwrap();
     let file = folder.path().join("creole.toml");
     let server = Server::start_in(folder.path(), &[file.to_str().unwrap()]).greeted();
-    Configured { server, folder }
+    ConfiguredServer { server, folder }
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_service_is_called_as_its_document_defines() {
     assert_eq!(told(&listed), Ok(r#"["one","two"]"#.into()));
     let made = server.server.call("make_thing", &json!({ "name": null, "n": 2 }));
     assert_eq!(made["result"]["structuredContent"], json!({ "id": "7" }), "{made}");
-    let requests = service.asked();
+    let requests = service.requests();
     let line = "GET /v1/things/a%20b?tags=x&tags=y%26z&api_key=hunter%202000 HTTP/1.1";
     assert_eq!(requests[0].line, line);
     assert_eq!(requests[0].header("x-version"), Some("3"));
@@ -89,7 +89,7 @@ fn no_value_leaves_its_position_and_nothing_undocumented_is_sent() {
         assert!(server.call("get_thing", arguments.clone()).is_err(), "{arguments}");
     }
     assert!(server.call("make_thing", json!({ "name": "x" })).is_err(), "the service is read-only");
-    assert!(service.asked().is_empty(), "{:?}", service.asked());
+    assert!(service.requests().is_empty(), "{:?}", service.requests());
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn the_example_is_what_another_client_calls() {
     let find = json!({ "q": "the & of", "shelf": ["a", "b"], "published": { "from": 1900 } });
     assert_eq!(call("library_list_books", find), r#"{"books":[]}"#);
     assert_eq!(call("library_borrow_book", json!({ "isbn": "1", "note": null })), r#"{"id":"l1"}"#);
-    let requests = service.asked();
+    let requests = service.requests();
     let line = "GET /books?q=the%20%26%20of&shelf=a,b&published%5Bfrom%5D=1900 HTTP/1.1";
     assert_eq!(requests[0].line, line);
     assert_eq!(requests[0].header("x-library-card"), Some("card-7"));
@@ -229,7 +229,7 @@ fn the_example_is_what_another_client_calls() {
         ["library_list_books", "library_get_book", "library_list_loans", "library_borrow_book"];
     assert_eq!(names, expected, "{seen}");
     assert_eq!(seen["call"]["content"][0]["text"], r#"{"books":[]}"#, "{seen}");
-    assert_eq!(service.asked().last().unwrap().line, "GET /books/978-0-00-0 HTTP/1.1");
+    assert_eq!(service.requests().last().unwrap().line, "GET /books/978-0-00-0 HTTP/1.1");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_document_may_be_fetched() {
     fs::write(folder.path().join("creole.toml"), text).unwrap();
     let mut server = Server::start_command(serve(folder.path(), &["creole.toml"])).greeted();
     assert_eq!(told(&server.call("get_thing", &json!({ "id": "1" }))), Ok("{}".into()));
-    let requests = service.asked();
+    let requests = service.requests();
     assert_eq!(requests[0].line, "GET /api.yaml?v=1 HTTP/1.1", "without the key");
     assert_eq!(requests[1].line, "GET /things/1?api_key=hunter2000 HTTP/1.1");
     let invalid = "[server]\n[openapi.api]\nbase_url = 'https://x.org'\nurl = ";
@@ -278,7 +278,7 @@ fn a_token_is_fetched_once_and_anew_when_it_is_refused() {
     let refused = server.call("get_thing", json!({ "id": "2" })).unwrap_err();
     assert!(refused.contains("401") && !refused.contains("token-0"), "{refused}");
     assert_eq!(server.call("get_thing", json!({ "id": "3" })), Ok("{}".into()));
-    let requests = service.asked();
+    let requests = service.requests();
     let lines: Vec<&str> = requests.iter().map(|request| request.line.as_str()).collect();
     let expected = [
         "POST /token HTTP/1.1",

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::Configured;
+use crate::ConfiguredServer;
 use crate::service::{Service, answer, json as good};
 
-fn tool(url: &str, keys: &str) -> Configured {
-    Configured::start(&format!(
+fn tool(url: &str, keys: &str) -> ConfiguredServer {
+    ConfiguredServer::start(&format!(
         "[tools.t]\ndescription = 'Asks'\n[tools.t.http]\nretries = 0\nurl = '{url}'\n{keys}\n"
     ))
 }
@@ -20,7 +20,7 @@ fn a_name_that_leads_to_this_machine_is_not_followed() {
         let refused = tool(&url, "").call("t", json!({})).unwrap_err();
         assert!(refused.contains("not public"), "{host}: {refused}");
     }
-    assert!(service.asked().is_empty(), "the service got no request");
+    assert!(service.requests().is_empty(), "the service got no request");
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn what_the_configuration_allows_is_reached() {
         let url = format!("http://{host}:{}/", service.port());
         assert_eq!(tool(&url, keys).call("t", json!({})), Ok("{}".into()), "{host}");
     }
-    assert_eq!(service.asked().len(), 4);
+    assert_eq!(service.requests().len(), 4);
 }
 
 #[test]
@@ -57,14 +57,14 @@ fn redirects_stay_within_the_origin_and_credentials_with_them() {
     let keys = "auth = { bearer = 'hunter2000' }";
     let url = service.url();
     assert_eq!(tool(&format!("{url}/start"), keys).call("t", json!({})), Ok("\"here\"".into()));
-    assert_eq!(service.asked()[1].header("authorization"), Some("Bearer hunter2000"));
+    assert_eq!(service.requests()[1].header("authorization"), Some("Bearer hunter2000"));
     for location in ["away", "scheme", "file", "loop"] {
         let refused = tool(&format!("{url}/{location}"), keys).call("t", json!({})).unwrap_err();
         assert!(refused.contains("status 302") && refused.contains("not followed"), "{refused}");
     }
-    assert!(other.asked().is_empty(), "no other service got a request");
-    let before = service.asked().len();
+    assert!(other.requests().is_empty(), "no other service got a request");
+    let before = service.requests().len();
     let keys = format!("{keys}\nmethod = 'POST'");
     assert!(tool(&format!("{url}/start"), &keys).call("t", json!({})).is_err());
-    assert_eq!(service.asked().len(), before + 1, "a request with effects is not repeated");
+    assert_eq!(service.requests().len(), before + 1, "a request with effects is not repeated");
 }

@@ -7,7 +7,7 @@ use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
 
 use crate::service::{Service, answer};
-use crate::{Configured, reapers};
+use crate::{ConfiguredServer, reapers};
 
 const SECRET: &str = "hunter2-hunter2";
 const FILED: &str = "filed-hunter3-filed";
@@ -24,7 +24,7 @@ fn a_program_gets_its_secrets_and_they_are_redacted() {
     );
     let variables =
         [("SECRET", SECRET), ("CREOLE_TEST_OTHER", "other"), ("MINE", "mine"), ("PASSED", "on")];
-    let mut server = Configured::start_with(&tables, &["--debug"], &variables);
+    let mut server = ConfiguredServer::start_with(&tables, &["--debug"], &variables);
     let missing = server.call("good", json!({})).unwrap_err();
     assert!(
         missing.contains("cannot read a secret") && !missing.contains("filed.txt"),
@@ -54,7 +54,7 @@ fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
          [tools.key]\ndescription = 'x'\n\
          http = {{ url = '{url}/', auth = {{ header = 'X-Key', value_file = 'key.txt' }} }}\n"
     );
-    let mut server = Configured::start_with(&tables, &["--debug"], &[("SECRET", SECRET)]);
+    let mut server = ConfiguredServer::start_with(&tables, &["--debug"], &[("SECRET", SECRET)]);
     std::fs::write(server.path().join("key.txt"), format!("{FILED}\n")).unwrap();
     for (tool, shown) in
         [("bearer", "Bearer [secret]"), ("basic", "Basic [secret]"), ("key", "[secret]")]
@@ -65,7 +65,7 @@ fn a_service_gets_its_credentials_and_nobody_else_hears_of_them() {
             format!("the service responded with status 401 Unauthorized:\nwho is {shown}?")
         );
     }
-    let requests = service.asked();
+    let requests = service.requests();
     assert_eq!(requests[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
     assert_eq!(requests[1].header("authorization"), Some("Basic YW5uOmh1bnRlcjItaHVudGVyMg=="));
     assert_eq!(requests[2].header("x-key"), Some(FILED));

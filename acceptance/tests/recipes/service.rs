@@ -48,7 +48,7 @@ impl Service {
     }
 
     /// The requests so far.
-    pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
+    pub(crate) fn requests(&self) -> Vec<ServiceRequest> {
         self.asked.lock().unwrap().clone()
     }
 }

@@ -25,7 +25,7 @@ use creole_acceptance::referee::Referee;
 use creole_acceptance::transcript::Direction;
 use serde_json::{Value, json};
 
-use fixtures::{blocks, card, identity, items, questions, skill};
+use fixtures::{blocks, identity, input_requests, items, server_info, skill};
 
 #[test]
 fn every_list_and_every_definition_matches_each_revision() {
@@ -122,7 +122,11 @@ fn every_other_result_matches_each_revision() {
             stage.say("ping", json!({}));
             stage.say("logging/setLevel", json!({"level": "debug"}));
         } else {
-            stage.answer("server/discover", json!({}), Outcome::Complete(Payload::Server(card())));
+            stage.answer(
+                "server/discover",
+                json!({}),
+                Outcome::Complete(Payload::Server(server_info())),
+            );
         }
     }
 }
@@ -179,7 +183,7 @@ fn every_question_is_asked_as_each_revision_asks() {
     for mut stage in Stage::of_each_revision() {
         let params = json!({"name": "t"});
         if stage.revision.rules().input_request_style == InputRequestStyle::MultiRoundTrip {
-            let asks = questions(stage.revision).into_iter().enumerate();
+            let asks = input_requests(stage.revision).into_iter().enumerate();
             let input_requests = asks
                 .map(|(offset, input_request)| KeyedInputRequest {
                     key: format!("q{offset}"),
@@ -202,18 +206,18 @@ fn every_question_is_asked_as_each_revision_asks() {
             continue;
         }
         let call = stage.start("tools/call", params);
-        for input_request in questions(stage.revision) {
+        for input_request in input_requests(stage.revision) {
             stage
                 .machine
                 .request_input(call, &input_request, Duration::ZERO, &mut stage.out)
                 .unwrap();
-            stage.judge(1);
+            stage.assert_frames(1);
         }
         // Input requests without a response are cancelled.
-        let open = questions(stage.revision).len();
+        let open = input_requests(stage.revision).len();
         let done = Outcome::Complete(Payload::Tool(ToolResult::text("done")));
         stage.machine.finish(call, done, Duration::ZERO, &mut stage.out);
-        stage.judge(open + 1);
+        stage.assert_frames(open + 1);
     }
 }
 
@@ -273,7 +277,7 @@ impl Stage {
                 json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}});
             let params = json!({"protocolVersion": revision.rules().name, "capabilities": client,
                 "clientInfo": {"name": "c", "version": "1"}});
-            stage.answer("initialize", params, Outcome::Complete(Payload::Server(card())));
+            stage.answer("initialize", params, Outcome::Complete(Payload::Server(server_info())));
             stage.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, 0);
         }
         stage
@@ -316,33 +320,33 @@ impl Stage {
 
     fn finish(&mut self, call: CallKey, outcome: Outcome) {
         self.machine.finish(call, outcome, Duration::ZERO, &mut self.out);
-        self.judge(1);
+        self.assert_frames(1);
     }
 
     fn event(&mut self, call: CallKey, event: &Event) {
         self.machine.send_event(call, event, Duration::ZERO, &mut self.out);
-        self.judge(1);
+        self.assert_frames(1);
     }
 
     fn announce(&mut self, change: &Change) {
         self.machine.announce(change, &mut self.out);
-        self.judge(1);
+        self.assert_frames(1);
     }
 
     /// Ends the connection. Listeners get a notification.
     fn close(&mut self) {
         self.machine.close(Duration::ZERO, &mut self.out);
-        self.judge(usize::from(self.era() == Era::Stateless));
+        self.assert_frames(usize::from(self.era() == Era::Stateless));
     }
 
     fn send(&mut self, line: &str, answers: usize) {
         self.referee.observe(Direction::ToServer, &format!("{line}\n")).unwrap();
         self.machine.receive(line.as_bytes(), Duration::ZERO, &mut self.out);
-        self.judge(answers);
+        self.assert_frames(answers);
     }
 
     /// Asserts that there are this many frames, and that the referee accepts each.
-    fn judge(&mut self, expected: usize) {
+    fn assert_frames(&mut self, expected: usize) {
         let bytes = self.out.take_bytes();
         let lines: Vec<&str> = std::str::from_utf8(&bytes).unwrap().lines().collect();
         for line in &lines {

@@ -11,7 +11,7 @@ pub(super) fn identity() -> Implementation {
     }
 }
 
-pub(super) fn card() -> ServerInfo {
+pub(super) fn server_info() -> ServerInfo {
     ServerInfo {
         identity: Arc::new(identity()),
         capabilities: ServerCapabilities {
@@ -146,7 +146,7 @@ pub(super) fn blocks() -> Vec<Content> {
 }
 
 /// The input requests of a revision.
-pub(super) fn questions(revision: Revision) -> Vec<InputRequest> {
+pub(super) fn input_requests(revision: Revision) -> Vec<InputRequest> {
     let text = json!({"role": "user", "content": {"type": "text", "text": "hello"}});
     let params = Raw::from_value(&json!({"messages": [text], "maxTokens": 10}));
     let mut input_requests = vec![InputRequest::Roots, InputRequest::Sample { params }];

@@ -39,7 +39,7 @@ fn every_official_example_of_server_messages_is_accepted() {
     let Some(examples) = examples() else { return };
     let mut heard = 0;
     let complaints = examples.iter().filter_map(|example| {
-        let result = judge(example)?;
+        let result = check_example(example)?;
         heard += 1;
         result.err().map(|reason| format!("{}: {reason}", example.name))
     });
@@ -49,7 +49,7 @@ fn every_official_example_of_server_messages_is_accepted() {
 }
 
 /// Whether a server's example is decoded. `None` for an example that is neither a server message nor an item.
-fn judge(example: &Example) -> Option<Result<(), String>> {
+fn check_example(example: &Example) -> Option<Result<(), String>> {
     let definition = example.definition.as_str();
     let item = match definition {
         "Tool" => Some(ListKind::Tools),
@@ -117,10 +117,10 @@ struct Listener {
 
 impl Listener {
     fn calls(operation: Operation) -> Self {
-        Self::speaks(OpenMode::Stateless { rules: newest().rules() }, operation)
+        Self::with_operation(OpenMode::Stateless { rules: newest().rules() }, operation)
     }
 
-    fn speaks(mode: OpenMode, operation: Operation) -> Self {
+    fn with_operation(mode: OpenMode, operation: Operation) -> Self {
         let identity = Raw::from_value(&json!({"name": "listener", "version": "1"}));
         let dialect = builtin("spec").unwrap();
         let profile = Profile { dialect, identity, limits: ClientLimits::default() };
@@ -136,14 +136,14 @@ impl Listener {
         Self { machine, out, call }
     }
 
-    fn hears(&mut self, text: &str) -> Option<ClientEvent> {
+    fn receive(&mut self, text: &str) -> Option<ClientEvent> {
         self.machine.receive(text.as_bytes(), Some(self.call), Duration::ZERO, &mut self.out);
         self.out.next_event()
     }
 
     fn hears_result(&mut self, result: &str) -> Option<ClientEvent> {
         let id = self.call.0;
-        self.hears(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
+        self.receive(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))
     }
 }
 
@@ -161,7 +161,8 @@ fn result_is_read(operation: Operation, result: &str) -> Result<(), String> {
         let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
         let method = "notifications/subscriptions/acknowledged";
         let params = json!({"_meta": meta, "notifications": {}});
-        listener.hears(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
+        listener
+            .receive(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
         return match listener.hears_result(result) {
             Some(ClientEvent::ListenerEnded(_, None)) => Ok(()),
             other => Err(format!("{other:?}")),
@@ -211,7 +212,7 @@ fn error_is_read(kinds: &[FaultKind], example: &Example) -> Result<(), String> {
     let error = example.value.get("error").unwrap_or(&example.value);
     let mut listener = Listener::calls(operation("CallToolResult").unwrap());
     let id = listener.call.0;
-    match listener.hears(&json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()) {
+    match listener.receive(&json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string()) {
         Some(ClientEvent::CallDone(_, Outcome::Fail(fault)))
             if kinds.contains(&fault.kind)
                 && error["message"] == fault.detail.as_str()
@@ -228,13 +229,13 @@ fn error_is_read(kinds: &[FaultKind], example: &Example) -> Result<(), String> {
 fn question_is_read(example: &Example) -> Result<(), String> {
     let rules = Revision::V2025_11_25.rules();
     let mode = OpenMode::Handshake { proposed_rules: rules, capabilities: everything() };
-    let mut listener = Listener::speaks(mode, operation("CallToolResult").unwrap());
+    let mut listener = Listener::with_operation(mode, operation("CallToolResult").unwrap());
     let hello = listener.machine.open(Duration::ZERO, &mut listener.out).0;
     let result = json!({"protocolVersion": rules.name, "capabilities": {}});
-    listener.hears(&json!({"jsonrpc": "2.0", "id": hello, "result": result}).to_string());
+    listener.receive(&json!({"jsonrpc": "2.0", "id": hello, "result": result}).to_string());
     let mut request = example.value.clone();
     (request["jsonrpc"], request["id"]) = (json!("2.0"), json!("q"));
-    match listener.hears(&request.to_string()) {
+    match listener.receive(&request.to_string()) {
         Some(ClientEvent::InputRequested { call, .. }) if call == Some(listener.call) => Ok(()),
         other => Err(format!("{other:?}")),
     }
@@ -263,10 +264,11 @@ fn notice_is_read(example: &Example) -> Result<(), String> {
         let method = "notifications/subscriptions/acknowledged";
         let params =
             json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "notifications": {}});
-        listener.hears(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
+        listener
+            .receive(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
     }
     notice["params"]["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
-    match listener.hears(&notice.to_string()) {
+    match listener.receive(&notice.to_string()) {
         Some(
             ClientEvent::CallEvent(..)
             | ClientEvent::Changed { listener: Some(_), .. }

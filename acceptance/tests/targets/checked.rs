@@ -1,6 +1,6 @@
 //! Tests of `config check`: it rejects what `serve` rejects, and with `--connect` it tries the configured upstreams.
 
-use super::Place;
+use super::Sandbox;
 
 const FILTERED: &str = r#"
 [upstreams.echo]
@@ -22,7 +22,7 @@ fn a_configuration_that_serve_refuses_is_not_approved() {
         (tool, "the program `no-such-program` was not found"),
         (tls, "none.pem"),
     ] {
-        let sandbox = Place::with(text);
+        let sandbox = Sandbox::with(text);
         let checked = sandbox.run(&["config", "check", "creole.toml"]);
         let served = sandbox.run(&["serve", "creole.toml"]);
         assert_eq!((checked.code, &checked.stderr), (served.code, &served.stderr), "{text}");
@@ -30,12 +30,13 @@ fn a_configuration_that_serve_refuses_is_not_approved() {
         assert!(checked.stderr.contains(description) && checked.stdout.is_empty(), "{checked:?}");
     }
     let words = ["config", "check", "creole.toml", "--dangerously-without-auth"];
-    assert_eq!(Place::with(open).run(&words).code, Some(0));
+    assert_eq!(Sandbox::with(open).run(&words).code, Some(0));
 }
 
 #[test]
 fn a_program_that_is_not_there_is_named() {
-    let sandbox = Place::with("[upstreams.files]\ncommand = [\"no-such-program\", \"--token\"]\n");
+    let sandbox =
+        Sandbox::with("[upstreams.files]\ncommand = [\"no-such-program\", \"--token\"]\n");
     let output = sandbox.run(&["config", "check", "creole.toml"]);
     assert_eq!(output.code, Some(2));
     let description =
@@ -46,11 +47,11 @@ fn a_program_that_is_not_there_is_named() {
 #[test]
 fn a_pattern_that_matches_nothing_is_named() {
     let own = "[server]\npacks = [\"echo\"]\nchain = [{ kind = \"filter\", deny = [\"ehco\"] }]\n";
-    let output = Place::with(own).run(&["config", "check", "creole.toml"]);
+    let output = Sandbox::with(own).run(&["config", "check", "creole.toml"]);
     let expected = "error: `ehco` in `deny` of a filter matches no listed item\n";
     assert_eq!((output.code, output.stderr.as_str()), (Some(2), expected));
     // The items of an upstream are known only after it was contacted.
-    let sandbox = Place::with(FILTERED);
+    let sandbox = Sandbox::with(FILTERED);
     assert_eq!(sandbox.run(&["config", "check", "creole.toml"]).code, Some(0));
     let output = sandbox.run(&["config", "check", "creole.toml", "--connect"]);
     let expected = "error: upstream `echo`: `ehco` in `deny` of a filter matches no listed item\n";
@@ -64,13 +65,13 @@ fn layers_that_write_files_are_tried_and_write_nothing() {
     let own = format!(
         "[server]\npacks = [\"echo\"]\nchain = [{output}, {{ kind = \"filter\", deny = [\"ehco\"] }}]\n"
     );
-    let sandbox = Place::with(&own);
+    let sandbox = Sandbox::with(&own);
     let finished = sandbox.run(&["config", "check", "creole.toml"]);
     let expected = "error: `ehco` in `deny` of a filter matches no listed item\n";
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(2), expected));
     let behind = format!("[upstreams.echo]\ncommand = [\"true\"]\nchain = [{output}]\n");
     for text in [own.replace("ehco", "echo"), behind] {
-        let sandbox = Place::with(&text);
+        let sandbox = Sandbox::with(&text);
         let finished = sandbox.run(&["config", "check", "creole.toml"]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         let made = ["audit.log", "pins.json"].map(|name| sandbox.path().join(name).exists());
@@ -81,7 +82,7 @@ fn layers_that_write_files_are_tried_and_write_nothing() {
         assert!(finished.stderr.contains("cannot use the pin file"), "{finished:?}");
     }
     let missing = "[upstreams.echo]\ncommand = [\"true\"]\nchain = [{ kind = \"audit\", file = \"no/such.log\" }]\n";
-    let finished = Place::with(missing).run(&["config", "check", "creole.toml"]);
+    let finished = Sandbox::with(missing).run(&["config", "check", "creole.toml"]);
     assert_ne!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stderr.contains("no/such.log"), "{finished:?}");
 }
@@ -89,7 +90,7 @@ fn layers_that_write_files_are_tried_and_write_nothing() {
 #[test]
 fn connect_reaches_upstreams_databases_and_documents() {
     let good = FILTERED.replace("\"ehco\", ", "");
-    let output = Place::with(&good).run(&["config", "check", "creole.toml", "--connect"]);
+    let output = Sandbox::with(&good).run(&["config", "check", "creole.toml", "--connect"]);
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
     assert!(output.stdout.contains("\necho      ready"), "{output:?}");
     let bad = r#"
@@ -111,7 +112,7 @@ description = "All books"
 database = "far"
 query = "SELECT title FROM books"
 "#;
-    let output = Place::with(bad).run(&["config", "check", "creole.toml", "--connect"]);
+    let output = Sandbox::with(bad).run(&["config", "check", "creole.toml", "--connect"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{output:?}");
     for description in [
         "upstream `dead` is not available: ",

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Place;
+use super::Sandbox;
 
 /// One upstream without a program, and one that writes to stderr and exits.
 const DEAD: &str = r#"
@@ -17,7 +17,7 @@ const ALIVE: &str = "[upstreams.alive]\npreset = \"fpf-governance\"\n";
 
 #[test]
 fn a_list_of_dead_upstreams_is_a_failure_with_reasons() {
-    let output = Place::with(DEAD).run(&["list", "--config", "creole.toml"]);
+    let output = Sandbox::with(DEAD).run(&["list", "--config", "creole.toml"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{output:?}");
     let gone =
         "creole: upstream `gone` is not available: the program `no-such-program` does not exist";
@@ -31,7 +31,7 @@ fn a_list_of_dead_upstreams_is_a_failure_with_reasons() {
 fn the_only_upstream_is_named_when_it_is_dead() {
     let only = "[upstreams.gone]\ncommand = [\"./no-such-program\"]\n";
     for verb in [&["list"][..], &["check"], &["call", "x"]] {
-        let output = Place::with(only).run(&[verb, &["--config", "creole.toml"]].concat());
+        let output = Sandbox::with(only).run(&[verb, &["--config", "creole.toml"]].concat());
         assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""), "{output:?}");
         assert!(
             output.stderr.contains("upstream `gone` is not available: the program"),
@@ -42,7 +42,7 @@ fn the_only_upstream_is_named_when_it_is_dead() {
 
 #[test]
 fn responding_upstreams_are_listed_and_the_others_are_named() {
-    let sandbox = Place::with(&format!("{DEAD}{ALIVE}"));
+    let sandbox = Sandbox::with(&format!("{DEAD}{ALIVE}"));
     let listed = sandbox.run(&["list", "--config", "creole.toml", "tools"]);
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.stdout.starts_with("tools (2)\n"), "{listed:?}");
@@ -58,7 +58,7 @@ fn responding_upstreams_are_listed_and_the_others_are_named() {
 
 #[test]
 fn status_has_a_line_for_each_upstream() {
-    let sandbox = Place::with(&format!("{DEAD}{ALIVE}"));
+    let sandbox = Sandbox::with(&format!("{DEAD}{ALIVE}"));
     let output = sandbox.run(&["status"]);
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
     let lines: Vec<&str> = output.stdout.lines().collect();
@@ -77,7 +77,7 @@ fn status_has_a_line_for_each_upstream() {
 
 #[test]
 fn the_operator_sees_the_address_of_an_upstream() {
-    let sandbox = Place::with("[upstreams.wiki]\nurl = \"http://127.0.0.1:1/secret?key=1\"\n");
+    let sandbox = Sandbox::with("[upstreams.wiki]\nurl = \"http://127.0.0.1:1/secret?key=1\"\n");
     let reason = "`wiki` (127.0.0.1:1) refuses connections";
     let listed = sandbox.run(&["list", "--config", "creole.toml"]);
     assert!(
@@ -92,17 +92,17 @@ fn the_operator_sees_the_address_of_an_upstream() {
 
 #[test]
 fn a_401_names_the_upstream_and_the_key_to_set() {
-    let refusing = super::messages::answering(
+    let refusing = super::messages::serve_response(
         b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
     );
     let upstream = format!("[upstreams.wiki]\nurl = \"http://{refusing}/mcp\"\n");
-    let output = Place::with(&upstream).run(&["list", "--config", "creole.toml"]);
+    let output = Sandbox::with(&upstream).run(&["list", "--config", "creole.toml"]);
     let asks = format!(
         "upstream `wiki` is not available: `wiki` ({refusing}) requires credentials (status 401); set `headers`"
     );
     assert!(output.stderr.contains(&asks), "{output:?}");
     let problem = format!("{upstream}headers = {{ Authorization = \"Bearer hunter2\" }}\n");
-    let output = Place::with(&problem).run(&["list", "--config", "creole.toml"]);
+    let output = Sandbox::with(&problem).run(&["list", "--config", "creole.toml"]);
     let refused =
         format!("`wiki` ({refusing}) refused these credentials (status 401); correct `headers`");
     assert!(output.stderr.contains(&refused) && !output.stderr.contains("hunter2"), "{output:?}");
@@ -110,14 +110,14 @@ fn a_401_names_the_upstream_and_the_key_to_set() {
 
 #[test]
 fn status_of_dead_upstreams_is_a_failure() {
-    let output = Place::with(DEAD).run(&["status", "--config", "creole.toml"]);
+    let output = Sandbox::with(DEAD).run(&["status", "--config", "creole.toml"]);
     assert_eq!((output.code, output.stderr.as_str()), (Some(1), "error: no upstream responded\n"));
     assert!(output.stdout.contains("\n  the password is wrong\n"), "{output:?}");
 }
 
 #[test]
 fn status_of_another_server_is_one_line() {
-    let sandbox = Place::with(ALIVE);
+    let sandbox = Sandbox::with(ALIVE);
     let output = sandbox.run(&["status", "--preset", "fpf-governance"]);
     assert_eq!(output.stdout, "the configuration has no upstreams\n", "{output:?}");
     let binary = creole_acceptance::stage::stdio::binary().unwrap().display().to_string();
@@ -133,10 +133,10 @@ fn status_of_another_server_is_one_line() {
 fn status_names_a_document_that_cannot_be_fetched() {
     let text = "[server]\npacks = [\"echo\"]\n[openapi.api]\nurl = \
         'http://127.0.0.1:1/x'\nbase_url = 'https://x.org'\n";
-    let output = Place::with(text).run(&["status"]);
+    let output = Sandbox::with(text).run(&["status"]);
     assert!(output.stdout.contains("api       failed  -         openapi"), "{output:?}");
     assert!(output.stdout.contains("cannot fetch the document: "), "{output:?}");
-    let listed = Place::with(text).run(&["list", "--config", "creole.toml", "tools"]);
+    let listed = Sandbox::with(text).run(&["list", "--config", "creole.toml", "tools"]);
     assert!(listed.stdout.starts_with("tools (1)\n"), "{listed:?}");
     assert!(listed.stderr.contains("upstream `api` is not available"), "{listed:?}");
 }
@@ -144,7 +144,7 @@ fn status_names_a_document_that_cannot_be_fetched() {
 #[test]
 fn a_configuration_with_nothing_but_a_document_that_cannot_be_fetched_is_a_failure() {
     let text = "[openapi.api]\nurl = 'http://127.0.0.1:1/x?key=1'\nbase_url = 'https://x.org'\n";
-    let listed = Place::with(text).run(&["list", "--config", "creole.toml"]);
+    let listed = Sandbox::with(text).run(&["list", "--config", "creole.toml"]);
     assert_eq!((listed.code, listed.stdout.as_str()), (Some(1), ""), "{listed:?}");
     assert!(listed.stderr.contains("(http://127.0.0.1:1/x)\n"), "{listed:?}");
     assert!(listed.stderr.ends_with("error: no upstream responded\n"), "{listed:?}");

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use super::Place;
+use super::Sandbox;
 
 /// A configuration without a table `[server]`, with a secret from the environment and an upstream of another preset.
 const PLAIN: &str = r#"
@@ -16,7 +16,7 @@ text = "the secret is ${CREOLE_TEST_SECRET}"
 
 #[test]
 fn each_verb_uses_a_configuration_with_the_environment_of_the_shell() {
-    let sandbox = Place::with(PLAIN);
+    let sandbox = Sandbox::with(PLAIN);
     let read = sandbox.run(&["read", "--config", "creole.toml", "acme://secret"]);
     assert_eq!((read.code, read.stdout.as_str()), (Some(0), "the secret is hunter2"), "{read:?}");
     assert_eq!(read.stderr, "");
@@ -33,14 +33,14 @@ fn each_verb_uses_a_configuration_with_the_environment_of_the_shell() {
 fn nothing_listens_for_a_command() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let http = format!("[http]\nlisten = \"{}\"\n", taken.local_addr().unwrap());
-    let sandbox = Place::with(&format!("{PLAIN}{http}"));
+    let sandbox = Sandbox::with(&format!("{PLAIN}{http}"));
     let read = sandbox.run(&["read", "--config", "creole.toml", "acme://secret"]);
     assert_eq!((read.code, read.stdout.as_str()), (Some(0), "the secret is hunter2"), "{read:?}");
 }
 
 #[test]
 fn one_of_several_servers_is_named() {
-    let sandbox = Place::with(
+    let sandbox = Sandbox::with(
         "[[servers]]\nname = \"a\"\npacks = [\"hello\"]\n[[servers]]\nname = \"b\"\npacks = [\"echo\"]\n",
     );
     let unnamed = sandbox.run(&["list", "--config", "creole.toml"]);
@@ -52,7 +52,7 @@ fn one_of_several_servers_is_named() {
 
 #[test]
 fn configuration_errors_are_printed() {
-    let sandbox = Place::with("[upstreams.x]\ncommand = \"x\"\n");
+    let sandbox = Sandbox::with("[upstreams.x]\ncommand = \"x\"\n");
     let output = sandbox.run(&["list", "--config", "creole.toml"]);
     assert_eq!(output.code, Some(2));
     assert!(output.stderr.contains("--> creole.toml:2:11"), "{output:?}");

@@ -7,7 +7,7 @@ use creole_acceptance::http::server::ListeningServer;
 use creole_acceptance::stage::stdio::binary;
 use serde_json::Value;
 
-use super::Place;
+use super::Sandbox;
 
 /// The level of each line, which must be a JSON object with a message.
 #[track_caller]
@@ -23,7 +23,7 @@ fn levels(log: &str) -> Vec<String> {
 #[test]
 fn every_line_is_json_if_the_log_is() {
     let text = "[server]\npacks = [\"echo\"]\n[log]\nformat = \"json\"\n";
-    let sandbox = Place::with(text);
+    let sandbox = Sandbox::with(text);
     let file = sandbox.path().join("creole.toml").display().to_string();
     let mut listening = ListeningServer::start(&[&file]).unwrap();
     sandbox.write("creole.toml", &text.replace("\"echo\"", "\"echo\", \"hello\""));
@@ -39,7 +39,7 @@ fn every_line_is_json_if_the_log_is() {
 
 #[test]
 fn an_error_at_the_start_is_json_too() {
-    let sandbox = Place::with("[server]\npakcs = []\n[log]\nformat = \"json\"\n");
+    let sandbox = Sandbox::with("[server]\npakcs = []\n[log]\nformat = \"json\"\n");
     let output = sandbox.run(&["serve", "creole.toml"]);
     assert_eq!(
         (output.code, levels(&output.stderr)),
@@ -58,7 +58,7 @@ fn an_error_at_the_start_is_json_too() {
 
 #[test]
 fn a_refused_caller_is_logged_with_the_reason_and_without_the_secret() {
-    let sandbox = Place::with("");
+    let sandbox = Sandbox::with("");
     let key = |name: &str, words: &[&str]| {
         let output = sandbox.run(&[&["passwd", "keys.txt", "--key", name], words].concat());
         output.stdout.trim().to_owned()

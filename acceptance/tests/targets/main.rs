@@ -17,9 +17,9 @@ use creole_acceptance::stage::stdio::binary;
 use tempfile::TempDir;
 
 /// A folder with a configuration, in which commands run.
-struct Place(TempDir);
+struct Sandbox(TempDir);
 
-impl Place {
+impl Sandbox {
     /// A folder with a `creole.toml` of this text.
     fn with(text: &str) -> Self {
         let sandbox = Self(tempfile::tempdir().unwrap());

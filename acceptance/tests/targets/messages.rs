@@ -7,10 +7,10 @@ use std::thread;
 use creole_acceptance::http::server::ListeningServer;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
-use super::{FinishedCommand, Place};
+use super::{FinishedCommand, Sandbox};
 
 /// The address of a server that responds to every connection with these bytes.
-pub(super) fn answering(bytes: &'static [u8]) -> String {
+pub(super) fn serve_response(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -31,7 +31,7 @@ fn assert_says(output: &FinishedCommand, code: i32, description: &str) {
 
 #[test]
 fn a_wrong_path_is_reported_with_the_likely_right_one() {
-    let sandbox = Place::with("");
+    let sandbox = Sandbox::with("");
     let listening = ListeningServer::start(&["--preset", "default"]).unwrap();
     let address = listening.address().to_string();
     let root = sandbox.run(&["list", &format!("http://{address}/")]);
@@ -45,21 +45,21 @@ fn a_wrong_path_is_reported_with_the_likely_right_one() {
 #[test]
 fn a_tls_port_is_suggested() {
     // The alert that a TLS server sends in response to plain HTTP.
-    let address = answering(&[21, 3, 3, 0, 2, 2, 10]);
-    let output = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
+    let address = serve_response(&[21, 3, 3, 0, 2, 2, 10]);
+    let output = Sandbox::with("").run(&["list", &format!("http://{address}/mcp")]);
     assert_says(&output, 1, "it may be a TLS port: try `https://`");
 }
 
 #[test]
 fn a_rate_limit_names_its_retry_delay() {
-    let address = answering(
+    let address = serve_response(
         b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
     );
-    let output = Place::with("").run(&["list", &format!("http://{address}/mcp")]);
+    let output = Sandbox::with("").run(&["list", &format!("http://{address}/mcp")]);
     assert_says(&output, 1, "the rate limit is reached (status 429); try again in 1 s");
     let limited = "[server]\npacks = [\"echo\"]\nchain = [{ kind = \"rate-limit\", overall_calls = 1, seconds = 3600 }]\n\
                    [tools.x]\ndescription = \"x\"\ncommand = [\"true\"]\n";
-    assert_eq!(Place::with(limited).run(&["config", "check", "creole.toml"]).code, Some(0));
+    assert_eq!(Sandbox::with(limited).run(&["config", "check", "creole.toml"]).code, Some(0));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_certificate_that_cannot_be_trusted_is_explained() {
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = params.self_signed(&key).unwrap().pem();
-    let sandbox = Place::with(
+    let sandbox = Sandbox::with(
         "[server]\npacks = [\"echo\"]\n[http.tls]\ncertificate = \"ca.pem\"\nkey = \"key.pem\"\n",
     );
     sandbox.write("ca.pem", &authority);
@@ -82,7 +82,7 @@ fn a_certificate_that_cannot_be_trusted_is_explained() {
 
 #[test]
 fn a_program_that_is_no_server_is_shown_with_what_it_wrote() {
-    let sandbox = Place::with("");
+    let sandbox = Sandbox::with("");
     let output = sandbox.run(&["list", "--", "echo", "hello", "world"]);
     assert_says(
         &output,
@@ -98,7 +98,8 @@ fn a_program_that_is_no_server_is_shown_with_what_it_wrote() {
 
 #[test]
 fn a_program_that_never_answers_is_shown_with_what_it_wrote() {
-    let sandbox = Place::with("[server]\npacks = [\"hello\"]\n[http]\nlisten = \"127.0.0.1:0\"\n");
+    let sandbox =
+        Sandbox::with("[server]\npacks = [\"hello\"]\n[http]\nlisten = \"127.0.0.1:0\"\n");
     let binary = creole_acceptance::stage::stdio::binary().unwrap().display().to_string();
     let output = sandbox.run(&["list", "--timeout", "6", "--", &binary, "serve", "creole.toml"]);
     assert_says(&output, 1, "WARN `creole` has not responded for 5 s");
@@ -116,7 +117,7 @@ fn a_program_that_never_answers_is_shown_with_what_it_wrote() {
 
 #[test]
 fn json_is_not_read_as_a_configuration() {
-    let sandbox = Place::with("{ \"mcpServers\": {} }\n");
+    let sandbox = Sandbox::with("{ \"mcpServers\": {} }\n");
     for words in [&["serve", "creole.toml"][..], &["list", "--config", "creole.toml"]] {
         let output = sandbox.run(words);
         assert_says(&output, 2, "is JSON, but a configuration is TOML");
@@ -128,7 +129,7 @@ fn json_is_not_read_as_a_configuration() {
 fn a_port_alone_means_this_machine() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let output = Place::with("").run(&["serve", "--http", &port]);
+    let output = Sandbox::with("").run(&["serve", "--http", &port]);
     let reason = "the address is in use by another program; stop it, or choose another port with --http or `listen`";
     assert_says(&output, 1, &format!("cannot listen on 127.0.0.1:{port}: {reason}"));
 }

@@ -14,11 +14,11 @@ fn clients_of_standard_streams_call_tools_through_the_bridge() {
     let site = Mock::start();
     let (server, _data) = front(&site.url());
     let url = format!("http://{}{PATH}", server.address());
-    let Some(mut bridge) = here("mcp-remote", peers::bridge(&url)) else { return };
+    let Some(mut bridge) = if_installed("mcp-remote", peers::bridge(&url)) else { return };
     bridge.extend(["--header".into(), format!("Authorization:{ADMIN}").into()]);
     let steps = Steps::new().call("buddyboss_list_members", json!({"per_page": 3}));
     for peer in [Peer::PythonV1, Peer::TypeScriptV1] {
-        if here(peer.name(), peers::installed(peer)).is_none() {
+        if if_installed(peer.name(), peers::installed(peer)).is_none() {
             continue;
         }
         let message = peers::run(peer, Mode::Legacy, &steps, &bridge).unwrap();
@@ -30,7 +30,7 @@ fn clients_of_standard_streams_call_tools_through_the_bridge() {
 }
 
 /// The prerequisite, or `None` if it cannot be installed here.
-pub(crate) fn here<T>(name: &str, found: Result<T, Missing>) -> Option<T> {
+pub(crate) fn if_installed<T>(name: &str, found: Result<T, Missing>) -> Option<T> {
     found
         .inspect_err(|missing| {
             assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");

@@ -3,21 +3,21 @@
 use creole_acceptance::peers::wordpress::RunningSite;
 use serde_json::{Value, json};
 
-use crate::real::{Office, early_auth, site};
+use crate::real::{SiteCaller, early_auth, site};
 
 /// The site, the server in front of it, and the number of requests to the site that were already checked.
-struct Errands {
+struct ToolCalls {
     site: RunningSite,
-    office: Office,
+    office: SiteCaller,
     seen: usize,
 }
 
-impl Errands {
+impl ToolCalls {
     /// Calls a tool, which must succeed and send this request to the platform. Returns the data of its result.
     #[track_caller]
     fn run(&mut self, tool: &str, arguments: Value, request: &str, sent: Value) -> Value {
-        let message = self.office.does(tool, arguments);
-        let requests = self.site.asked();
+        let message = self.office.call_successfully(tool, arguments);
+        let requests = self.site.platform_requests();
         let line = |value: &Value| {
             format!("{} {}", value["method"].as_str().unwrap(), value["route"].as_str().unwrap())
         };
@@ -37,8 +37,8 @@ impl Errands {
 fn each_tool_calls_its_route_and_returns_the_response() {
     let Some(site) = site(&[]) else { return };
     site.plugin("early-auth.php", Some(&early_auth()));
-    let service = Office::with_every_tool(&site, "admin");
-    let mut requests = Errands { site, office: service, seen: 0 };
+    let service = SiteCaller::with_every_tool(&site, "admin");
+    let mut requests = ToolCalls { site, office: service, seen: 0 };
     friendship(&mut requests);
     activity(&mut requests);
     notifications(&mut requests);
@@ -52,7 +52,7 @@ fn each_tool_calls_its_route_and_returns_the_response() {
     administration(&mut requests);
 }
 
-fn friendship(requests: &mut Errands) {
+fn friendship(requests: &mut ToolCalls) {
     let received = json!({"friend_id": 1, "initiator_id": 2});
     let request = requests.run("add_friend", received.clone(), "POST /friends", received);
     let id = request["id"].as_u64().unwrap();
@@ -65,7 +65,7 @@ fn friendship(requests: &mut Errands) {
     // A confirmed friendship is ended by the friend's id, and verified afterwards.
     let before = requests.seen;
     requests.run("remove_friend", json!({"id": id}), &format!("GET /friends/{id}"), json!({}));
-    let ended = requests.site.asked().split_off(before);
+    let ended = requests.site.platform_requests().split_off(before);
     let ended = ended.iter().find(|received| received["method"] == "DELETE").unwrap();
     assert_eq!(
         (&ended["route"], &ended["query"]),
@@ -73,7 +73,7 @@ fn friendship(requests: &mut Errands) {
     );
 }
 
-fn activity(requests: &mut Errands) {
+fn activity(requests: &mut ToolCalls) {
     let post = requests.run(
         "create_activity",
         json!({"content": "Hello"}),
@@ -90,7 +90,7 @@ fn activity(requests: &mut Errands) {
 }
 
 /// A post of another user keeps its author when an administrator changes it.
-fn author_stays(requests: &mut Errands) {
+fn author_stays(requests: &mut ToolCalls) {
     requests.site.plugin(
         "post.php",
         Some(
@@ -98,16 +98,16 @@ fn author_stays(requests: &mut Errands) {
              test_add( 'activity', array( 'user_id' => 3, 'content' => 'Mine' ) ), 99 );",
         ),
     );
-    let all = requests.office.does("list_activities", json!({"search": "Mine"}));
+    let all = requests.office.call_successfully("list_activities", json!({"search": "Mine"}));
     requests.site.plugin("post.php", None);
     let id = all[0]["id"].as_u64().unwrap();
-    requests.office.does("update_activity", json!({"id": id, "content": "Changed"}));
-    let after = requests.office.does("get_activity", json!({"id": id}));
+    requests.office.call_successfully("update_activity", json!({"id": id, "content": "Changed"}));
+    let after = requests.office.call_successfully("get_activity", json!({"id": id}));
     assert_eq!((&after["user_id"], &after["content"]), (&json!(3), &json!("Changed")));
-    requests.seen = requests.site.asked().len();
+    requests.seen = requests.site.platform_requests().len();
 }
 
-fn notifications(requests: &mut Errands) {
+fn notifications(requests: &mut ToolCalls) {
     requests.site.plugin(
         "notify.php",
         Some(
@@ -136,7 +136,7 @@ fn notifications(requests: &mut Errands) {
     assert_eq!(gone["deleted"], true);
 }
 
-fn forums(received: &mut Errands) {
+fn forums(received: &mut ToolCalls) {
     let page = json!({"per_page": "20"});
     received.run("list_forums", json!({}), "GET /forums", page);
     let topic = json!({"forum_id": 5, "title": "Rules", "content": "Be kind."});
@@ -160,7 +160,7 @@ fn forums(received: &mut Errands) {
     received.run("list_membership_requests", requests, "GET /groups/membership-requests", query);
 }
 
-fn moderation(requests: &mut Errands) {
+fn moderation(requests: &mut ToolCalls) {
     let report =
         json!({"item_id": 7, "item_type": "activity", "report_category": "3", "note": "Spam"});
     requests.run("report_content", report.clone(), "POST /moderation/report", report);
@@ -174,25 +174,25 @@ fn moderation(requests: &mut Errands) {
     requests.run("unblock_member", json!({"user_id": 2}), &route, json!({}));
     let message = requests.office.fails("unblock_member", json!({"user_id": 2}));
     assert_eq!(message, "Error: you do not block the member with ID 2");
-    requests.seen = requests.site.asked().len();
+    requests.seen = requests.site.platform_requests().len();
 }
 
 /// A PNG of one pixel.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-fn files(requests: &mut Errands) {
+fn files(requests: &mut ToolCalls) {
     for (one, all, ids) in [
         ("media", "media", "upload_ids"),
         ("video", "videos", "upload_ids"),
         ("document", "documents", "document_ids"),
     ] {
         let file = json!({"file_name": format!("{one}.png"), "data": DOT, "privacy": "onlyme"});
-        let made = requests.office.does(&format!("upload_{one}"), file);
+        let made = requests.office.call_successfully(&format!("upload_{one}"), file);
         assert_eq!((&made["title"], &made["size"]), (&json!(format!("{one}.png")), &json!(70)));
-        let received = requests.site.asked().split_off(requests.seen);
+        let received = requests.site.platform_requests().split_off(requests.seen);
         let added = received.iter().rfind(|value| value["method"] == "POST").unwrap();
         assert_eq!(added["body"][ids].as_array().unwrap().len(), 1, "{added}");
-        requests.seen = requests.site.asked().len();
+        requests.seen = requests.site.platform_requests().len();
         let id = made["id"].as_u64().unwrap();
         let query = json!({"per_page": "20"});
         requests.run(&format!("list_{all}"), json!({}), &format!("GET /{one}"), query);
@@ -206,21 +206,23 @@ fn files(requests: &mut Errands) {
         requests.run(&format!("delete_{one}"), json!({"id": id}), &route, json!({}));
         let message = requests.office.fails(&format!("get_{one}"), json!({"id": id}));
         assert!(message.ends_with(&format!("with ID {id} not found")), "{message}");
-        requests.seen = requests.site.asked().len();
+        requests.seen = requests.site.platform_requests().len();
     }
 }
 
 /// A file that exceeds the default message limit.
-fn a_longer_file(requests: &mut Errands) {
+fn a_longer_file(requests: &mut ToolCalls) {
     let data = "A".repeat(2 * 1024 * 1024);
-    let made =
-        requests.office.does("upload_document", json!({"file_name": "long.txt", "data": data}));
+    let made = requests
+        .office
+        .call_successfully("upload_document", json!({"file_name": "long.txt", "data": data}));
     assert_eq!(made["size"], 3 * 512 * 1024);
-    requests.seen = requests.site.asked().len();
+    requests.seen = requests.site.platform_requests().len();
 }
 
-fn invitations(requests: &mut Errands) {
-    let group = requests.office.does("create_group", json!({"name": "Readers"}))["id"].clone();
+fn invitations(requests: &mut ToolCalls) {
+    let group =
+        requests.office.call_successfully("create_group", json!({"name": "Readers"}))["id"].clone();
     for accepts in [true, false] {
         let invite = json!({"group_id": group, "user_id": 3, "message": "Come"});
         let sent = json!({"group_id": group, "user_id": 3, "message": "Come", "inviter_id": 1, "send_invite": true});
@@ -245,17 +247,20 @@ fn invitations(requests: &mut Errands) {
     let route = |method: &str, id: u64| format!("{method} /groups/membership-requests/{id}");
     requests.run("accept_membership_request", json!({"id": 8}), &route("PUT", 8), json!({}));
     requests.run("reject_membership_request", json!({"id": 9}), &route("DELETE", 9), json!({}));
-    let members = requests.office.does("list_group_members", json!({"group_id": group}));
+    let members =
+        requests.office.call_successfully("list_group_members", json!({"group_id": group}));
     let ids: Vec<u64> =
         members.as_array().unwrap().iter().filter_map(|value| value["id"].as_u64()).collect();
     assert_eq!(ids, [3, 2]);
-    requests.seen = requests.site.asked().len();
+    requests.seen = requests.site.platform_requests().len();
 }
 
-fn feed(requests: &mut Errands) {
-    let post = requests.office.does("create_activity", json!({"content": "Pin me"}));
+fn feed(requests: &mut ToolCalls) {
+    let post = requests.office.call_successfully("create_activity", json!({"content": "Pin me"}));
     let id = post["id"].as_u64().unwrap();
-    let comment = requests.office.does("comment_activity", json!({"id": id, "content": "First"}));
+    let comment = requests
+        .office
+        .call_successfully("comment_activity", json!({"id": id, "content": "First"}));
     let comment = comment["comments"][0]["id"].as_u64().unwrap();
     let route = |method: &str| format!("{method} /activity/{id}/comment/{comment}");
     let change = json!({"id": id, "comment_id": comment, "content": "Changed"});
@@ -288,10 +293,11 @@ fn feed(requests: &mut Errands) {
     requests.run("remove_reaction", json!({"id": reaction}), &route, json!({}));
 }
 
-fn topics(requests: &mut Errands) {
+fn topics(requests: &mut ToolCalls) {
     let new = |title: &str| json!({"forum_id": 5, "title": title, "content": "Words"});
-    let id = requests.office.does("create_topic", new("One"))["id"].as_u64().unwrap();
-    let other = requests.office.does("create_topic", new("Other"))["id"].as_u64().unwrap();
+    let id = requests.office.call_successfully("create_topic", new("One"))["id"].as_u64().unwrap();
+    let other =
+        requests.office.call_successfully("create_topic", new("Other"))["id"].as_u64().unwrap();
     let action = format!("POST /topics/action/{id}");
     let sent = json!({"action": "close", "value": true});
     let closed = requests.run("close_topic", json!({"id": id}), &action, sent);
@@ -307,7 +313,9 @@ fn topics(requests: &mut Errands) {
     let stuck =
         requests.run("stick_topic", json!({"id": id, "where": "everywhere"}), &action, sent);
     assert_eq!(stuck["super_sticky"], true);
-    let reply = requests.office.does("create_reply", json!({"topic_id": id, "content": "Yes"}));
+    let reply = requests
+        .office
+        .call_successfully("create_reply", json!({"topic_id": id, "content": "Yes"}));
     let reply = reply["id"].as_u64().unwrap();
     let sent = json!({"content": "No", "topic_id": id});
     requests.run(
@@ -331,12 +339,12 @@ fn topics(requests: &mut Errands) {
     requests.run("merge_topics", merge, &format!("POST /topics/merge/{id}"), sent);
     let message = requests.office.fails("get_topic", json!({"id": id}));
     assert_eq!(message, format!("Error: Topic with ID {id} not found"));
-    requests.seen = requests.site.asked().len();
+    requests.seen = requests.site.platform_requests().len();
 }
 
-fn administration(requests: &mut Errands) {
+fn administration(requests: &mut ToolCalls) {
     let group = json!({"name": "With a forum", "status": "private", "enable_forum": true});
-    let group = requests.office.does("create_group", group);
+    let group = requests.office.call_successfully("create_group", group);
     assert!(group["forum"].as_u64().is_some_and(|id| id > 0), "{group}");
     let id = group["id"].as_u64().unwrap();
     let forum = group["forum"].as_u64().unwrap();
@@ -345,21 +353,22 @@ fn administration(requests: &mut Errands) {
     let query = json!({"nav": "group-settings"});
     requests.run("get_group_settings", json!({"id": id}), &route("GET"), query);
     let change = |name: &str, value: &str| json!({"id": id, name: value});
-    requests.office.does("update_group_settings", change("status", "hidden"));
-    requests.seen = requests.site.asked().len();
+    requests.office.call_successfully("update_group_settings", change("status", "hidden"));
+    requests.seen = requests.site.platform_requests().len();
     // Earlier values are sent again, because the site would reset them.
     let sent = json!({"nav": "group-settings", "fields": {"group-status": "hidden", "group-invite-status": "admins",
         "group-activity-feed-status": "members"}});
     requests.run("update_group_settings", change("invite_status", "admins"), &route("PUT"), sent);
     let picture = json!({"group_id": id, "file_name": "a.png", "data": DOT});
-    let picture = requests.office.does("set_group_avatar", picture);
+    let picture = requests.office.call_successfully("set_group_avatar", picture);
     assert_eq!(picture[0]["full"], "https://example.org/a.png");
     let message = json!({"group_id": id, "message": "Hi", "user_ids": "2,3"});
     let sent = json!({"group_id": id, "message": "Hi", "type": "open", "users": "individual", "users_list": [2, 3]});
     requests.run("message_group", message, "POST /messages/group", sent);
     let read = json!({"per_page": 100});
     requests.run("mark_all_notifications_read", json!({}), "PUT /notifications/bulk/read", read);
-    let role = requests.office.does("set_member_role", json!({"id": 3, "roles": "author"}));
+    let role =
+        requests.office.call_successfully("set_member_role", json!({"id": 3, "roles": "author"}));
     assert_eq!(role["roles"], json!(["author"]));
     let own = requests.office.fails("set_member_role", json!({"id": 1, "roles": ["subscriber"]}));
     assert!(own.starts_with("Error: these are your own roles"), "{own}");

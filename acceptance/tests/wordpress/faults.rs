@@ -11,7 +11,7 @@ use creole_test_wait::blocking::delay;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::mock::{ADMIN, ED, Mock, ServiceRequest, answer, ok, refused};
+use crate::mock::{ADMIN, ED, Mock, ServiceRequest, answer, error_response, ok};
 use crate::stage::{front, front_of, post};
 
 /// The result of a call: its text, and whether it is an error.
@@ -89,7 +89,7 @@ fn a_password_never_follows_a_redirect_to_another_origin() {
         broken(move |_| answer("302 Found", &format!("Location: {target}\r\n"), ""));
     let (message, is_error) = called(&server, "buddyboss_list_members", &json!({}));
     assert!(is_error && message.contains("responded with a redirect"), "{message}");
-    assert!(elsewhere.asked().is_empty());
+    assert!(elsewhere.requests().is_empty());
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn callers_are_looked_up_once_and_only_their_own_password_is_sent() {
     );
     let request = post(list, Some(ADMIN)).with("Cookie", "a=b").with("X-WP-Nonce", "1");
     assert_eq!(request.send(server.address()).unwrap().head.status, 200);
-    for received in site.asked() {
+    for received in site.requests() {
         let allowed =
             ["accept", "user-agent", "authorization", "host", "content-type", "content-length"];
         let foreign = received.head.iter().find(|(name, _)| !allowed.contains(&name.as_str()));
@@ -302,7 +302,7 @@ fn a_revoked_password_ends_with_the_first_call_that_the_site_refuses() {
     let site = Mock::with(move |request| {
         let comes_as_somebody = request.header("authorization").is_some();
         let refuses = comes_as_somebody && seen.load(Ordering::SeqCst);
-        refuses.then(|| refused(401, "incorrect_password"))
+        refuses.then(|| error_response(401, "incorrect_password"))
     });
     let (server, _data) = front(&site.url());
     let list = json!({"per_page": 1});

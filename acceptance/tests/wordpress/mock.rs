@@ -71,13 +71,13 @@ impl Mock {
     }
 
     /// The requests so far.
-    pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
+    pub(crate) fn requests(&self) -> Vec<ServiceRequest> {
         self.shared.asked.lock().unwrap().clone()
     }
 
     /// The number of requests whose line begins with this text.
     pub(crate) fn count(&self, line: &str) -> usize {
-        self.asked().iter().filter(|request| request.line.starts_with(line)).count()
+        self.requests().iter().filter(|request| request.line.starts_with(line)).count()
     }
 }
 
@@ -99,22 +99,22 @@ impl Shared {
         match (route, user(request)) {
             ("/", _) if has_platform => ok(&json!({"namespaces": ["wp/v2", "buddyboss/v1"]})),
             ("/", _) => ok(&json!({"namespaces": ["wp/v2"]})),
-            ("/wp/v2/users/me", 0) => refused(401, "rest_not_logged_in"),
+            ("/wp/v2/users/me", 0) => error_response(401, "rest_not_logged_in"),
             ("/wp/v2/users/me", user) => ok(
                 &json!({"id": user, "capabilities": {"read": true, "manage_options": user == 1}}),
             ),
             ("/wp/v2/settings", 1) => ok(&json!({"title": "A site"})),
-            ("/wp/v2/settings", _) => refused(403, "rest_forbidden"),
+            ("/wp/v2/settings", _) => error_response(403, "rest_forbidden"),
             (route, _) if route.starts_with("/buddyboss/v1") && !has_platform => {
-                refused(404, "rest_no_route")
+                error_response(404, "rest_no_route")
             }
             ("/buddyboss/v1/members", _) => list(target),
             ("/buddyboss/v1/members/1", _) => ok(&member(1)),
             ("/wp/v2/users/1", _) => ok(&json!({"email": "admin@example.org"})),
             (route, _) if route.starts_with("/buddyboss/v1/members/") => {
-                refused(404, "bp_rest_member_invalid_id")
+                error_response(404, "bp_rest_member_invalid_id")
             }
-            _ => refused(404, "rest_no_route"),
+            _ => error_response(404, "rest_no_route"),
         }
     }
 }
@@ -146,7 +146,7 @@ pub(crate) fn ok(body: &Value) -> String {
 }
 
 /// An error in WordPress's form.
-pub(crate) fn refused(status: u16, code: &str) -> String {
+pub(crate) fn error_response(status: u16, code: &str) -> String {
     let body = json!({"code": code, "message": "Invalid ID.", "data": {"status": status}});
     answer(&format!("{status} Refused"), "", &body.to_string())
 }

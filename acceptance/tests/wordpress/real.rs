@@ -11,14 +11,14 @@ use creole_acceptance::peers::{Mode, Peer, Steps};
 use creole_acceptance::stage::stdio::repository;
 use serde_json::{Value, json};
 
-use crate::clients::here;
+use crate::clients::if_installed;
 use crate::faults::called_as;
-use crate::stage::{Behind, PATH, SiteStage, front, front_with_every_tool};
+use crate::stage::{PATH, SiteBackend, SiteStage, front, front_with_every_tool};
 use crate::transcripts;
 
 /// A running site, or `None` if it cannot be prepared here.
 pub(crate) fn site(variables: &[(&str, &str)]) -> Option<RunningSite> {
-    let prepared = here("WordPress", WordPress::prepared())?;
+    let prepared = if_installed("WordPress", WordPress::prepared())?;
     let site = prepared.start(variables).unwrap_or_else(|text| panic!("{text}"));
     Some(site)
 }
@@ -39,7 +39,7 @@ pub(crate) fn header_of(site: &RunningSite, user: &str) -> String {
     format!("Basic {}", encoded(&format!("{user}:{}", site.password(user))))
 }
 
-impl Behind for Rc<RunningSite> {
+impl SiteBackend for Rc<RunningSite> {
     fn url(&self) -> String {
         (**self).url()
     }
@@ -63,7 +63,7 @@ fn every_transcript_of_the_document_passes_against_wordpress() {
     let mut failures = Vec::new();
     for transcript in transcripts::all() {
         let stage = &mut SiteStage::new(Box::new(Rc::clone(&site)));
-        failures.extend(transcripts::play(&transcript, stage));
+        failures.extend(transcripts::run_transcript(&transcript, stage));
         site.set_platform(true);
     }
     assert!(failures.is_empty(), "\n\n{}", failures.join("\n"));
@@ -115,7 +115,7 @@ fn the_curl_sequence_of_the_document_runs_unchanged() {
 #[test]
 fn the_inspector_lists_and_calls_with_a_password_of_the_site() {
     let Some(site) = site(&[]) else { return };
-    if here("the Inspector", peers::installed(Peer::Inspector)).is_none() {
+    if if_installed("the Inspector", peers::installed(Peer::Inspector)).is_none() {
         return;
     }
     let (server, _data) = front(&site.url());
@@ -139,13 +139,13 @@ fn the_inspector_lists_and_calls_with_a_password_of_the_site() {
 }
 
 /// The preset in front of a site, and the caller.
-pub(crate) struct Office {
+pub(crate) struct SiteCaller {
     server: ListeningServer,
     caller: String,
     _data: tempfile::TempDir,
 }
 
-impl Office {
+impl SiteCaller {
     fn of(site: &RunningSite, user: &str) -> Self {
         let (server, data) = front(&site.url());
         Self { server, caller: header_of(site, user), _data: data }
@@ -159,8 +159,8 @@ impl Office {
 
     /// Calls a tool, which must succeed. Returns its data.
     #[track_caller]
-    pub(crate) fn does(&self, tool: &str, arguments: Value) -> Value {
-        let (text, is_error) = self.told(tool, arguments);
+    pub(crate) fn call_successfully(&self, tool: &str, arguments: Value) -> Value {
+        let (text, is_error) = self.call_tool(tool, arguments);
         assert!(!is_error, "{tool}: {text}");
         serde_json::from_str(&text).unwrap()
     }
@@ -168,13 +168,13 @@ impl Office {
     /// Calls a tool, which must fail. Returns the text.
     #[track_caller]
     pub(crate) fn fails(&self, tool: &str, arguments: Value) -> String {
-        let (text, is_error) = self.told(tool, arguments);
+        let (text, is_error) = self.call_tool(tool, arguments);
         assert!(is_error, "{tool}: {text}");
         text
     }
 
     #[track_caller]
-    fn told(&self, tool: &str, arguments: Value) -> (String, bool) {
+    fn call_tool(&self, tool: &str, arguments: Value) -> (String, bool) {
         called_as(&self.server, &self.caller, &format!("buddyboss_{tool}"), &arguments)
     }
 }
@@ -183,19 +183,19 @@ impl Office {
 fn the_tools_change_the_site_as_documented() {
     let Some(site) = site(&[]) else { return };
     site.plugin("early-auth.php", Some(&early_auth()));
-    let service = Office::of(&site, "admin");
+    let service = SiteCaller::of(&site, "admin");
     members(&service);
     groups(&service);
     feed(&service);
     people(&service);
 }
 
-fn members(service: &Office) {
+fn members(service: &SiteCaller) {
     let new = json!({"username": "kim", "email": "kim@example.org", "password": "a long password", "name": "Kim"});
-    let kim = service.does("create_member", new.clone());
+    let kim = service.call_successfully("create_member", new.clone());
     assert!(!kim.to_string().contains("a long password"));
     let id = &kim["id"];
-    let read = service.does("get_member", json!({"id": id}));
+    let read = service.call_successfully("get_member", json!({"id": id}));
     assert_eq!((&read["email"], &read["name"]), (&json!("kim@example.org"), &json!("Kim")));
     assert_eq!(read.get("_links").or(read.get("avatar_urls")), None);
     let again = service.fails("create_member", new);
@@ -203,8 +203,14 @@ fn members(service: &Office) {
     let invalid = json!({"username": "x", "email": "no address", "password": "x"});
     let problem = service.fails("create_member", invalid);
     assert!(problem.contains("rest_invalid_param, HTTP 400"), "{problem}");
-    service.does("update_member", json!({"id": id, "name": "Kim Doe", "member_type": "teacher"}));
-    assert_eq!(service.does("list_members", json!({"search": "Kim Doe"}))[0]["id"], *id);
+    service.call_successfully(
+        "update_member",
+        json!({"id": id, "name": "Kim Doe", "member_type": "teacher"}),
+    );
+    assert_eq!(
+        service.call_successfully("list_members", json!({"search": "Kim Doe"}))[0]["id"],
+        *id
+    );
     let unknown = service.fails("update_member", json!({"id": id, "member_type": "nobody"}));
     assert_eq!(unknown, "Error: the site has no member type `nobody`");
     let half =
@@ -213,109 +219,135 @@ fn members(service: &Office) {
         half.starts_with("Error: `name` changed as asked, but `member_type` did not"),
         "{half}"
     );
-    let editors = service.does("list_members", json!({"role": "editor"}));
+    let editors = service.call_successfully("list_members", json!({"role": "editor"}));
     assert_eq!(editors.as_array().unwrap().len(), 1);
     assert_eq!(editors[0]["name"], "Ed Doe");
-    assert_eq!(service.does("list_members", json!({"role": "nobody-has-it"})), json!([]));
+    assert_eq!(
+        service.call_successfully("list_members", json!({"role": "nobody-has-it"})),
+        json!([])
+    );
     let own = service.fails("delete_member", json!({"id": 1, "reassign": id}));
     assert!(own.starts_with("Error: this is your own account"), "{own}");
-    service.does("delete_member", json!({"id": id, "reassign": 1}));
+    service.call_successfully("delete_member", json!({"id": id, "reassign": 1}));
     let gone = service.fails("get_member", json!({"id": id}));
     assert_eq!(gone, format!("Error: Member with ID {id} not found"));
 }
 
-fn groups(service: &Office) {
-    let group = service.does("create_group", json!({"name": "Readers", "status": "hidden"}));
+fn groups(service: &SiteCaller) {
+    let group =
+        service.call_successfully("create_group", json!({"name": "Readers", "status": "hidden"}));
     assert_eq!(group["creator_id"], 1, "the caller is the organizer");
     let id = &group["id"];
-    assert_eq!(service.does("list_groups", json!({})).as_array().unwrap().len(), 1);
-    assert_eq!(service.does("list_groups", json!({"status": ["public"]})), json!([]));
-    service.does("update_group", json!({"id": id, "name": "Writers"}));
-    assert_eq!(service.does("get_group", json!({"id": id}))["name"], "Writers");
+    assert_eq!(service.call_successfully("list_groups", json!({})).as_array().unwrap().len(), 1);
+    assert_eq!(service.call_successfully("list_groups", json!({"status": ["public"]})), json!([]));
+    service.call_successfully("update_group", json!({"id": id, "name": "Writers"}));
+    assert_eq!(service.call_successfully("get_group", json!({"id": id}))["name"], "Writers");
     let added = json!({"group_id": id, "user_id": 2, "role": "mod"});
-    assert_eq!(service.does("add_group_member", added)["role"], "mod");
-    let all = service.does("list_group_members", json!({"group_id": id}));
+    assert_eq!(service.call_successfully("add_group_member", added)["role"], "mod");
+    let all = service.call_successfully("list_group_members", json!({"group_id": id}));
     assert_eq!(all, json!([{"id": 2, "role": "mod"}]));
-    service.does("update_group_member", json!({"group_id": id, "user_id": 2, "action": "ban"}));
+    service.call_successfully(
+        "update_group_member",
+        json!({"group_id": id, "user_id": 2, "action": "ban"}),
+    );
     // The platform would report success for these.
     for (user, action) in [(2, "promote"), (3, "ban"), (3, "unban")] {
         let change = json!({"group_id": id, "user_id": user, "action": action, "role": "mod"});
         let message = service.fails("update_group_member", change);
         assert!(message.ends_with("; nothing was changed"), "{message}");
     }
-    service.does("remove_group_member", json!({"group_id": id, "user_id": 2}));
-    assert_eq!(service.does("list_group_members", json!({"group_id": id})), json!([]));
-    service.does("delete_group", json!({"id": id}));
+    service.call_successfully("remove_group_member", json!({"group_id": id, "user_id": 2}));
+    assert_eq!(service.call_successfully("list_group_members", json!({"group_id": id})), json!([]));
+    service.call_successfully("delete_group", json!({"id": id}));
     let gone = service.fails("get_group", json!({"id": id}));
     assert_eq!(gone, format!("Error: Group with ID {id} not found"));
 }
 
-fn feed(service: &Office) {
+fn feed(service: &SiteCaller) {
     let message = service.fails("create_activity", json!({"content": "Hello", "group_id": 99}));
     assert_eq!(message, "Error: Group with ID 99 not found; nothing was sent");
-    let group = service.does("create_group", json!({"name": "Writers"}))["id"].clone();
-    let post = service.does("create_activity", json!({"content": "Hello", "group_id": group}));
+    let group = service.call_successfully("create_group", json!({"name": "Writers"}))["id"].clone();
+    let post = service
+        .call_successfully("create_activity", json!({"content": "Hello", "group_id": group}));
     assert_eq!((&post["component"], &post["primary_item_id"]), (&json!("groups"), &group));
     let id = &post["id"];
-    assert_eq!(service.does("favorite_activity", json!({"id": id}))["favorited"], true);
-    assert_eq!(service.does("favorite_activity", json!({"id": id}))["favorited"], false);
-    let comment = service.does("comment_activity", json!({"id": id, "content": "Welcome"}));
+    assert_eq!(
+        service.call_successfully("favorite_activity", json!({"id": id}))["favorited"],
+        true
+    );
+    assert_eq!(
+        service.call_successfully("favorite_activity", json!({"id": id}))["favorited"],
+        false
+    );
+    let comment =
+        service.call_successfully("comment_activity", json!({"id": id, "content": "Welcome"}));
     assert_eq!(comment["comments"][0]["content"], "Welcome");
     assert_eq!(
-        service.does("list_activity_comments", json!({"id": id})).as_array().unwrap().len(),
+        service
+            .call_successfully("list_activity_comments", json!({"id": id}))
+            .as_array()
+            .unwrap()
+            .len(),
         1
     );
-    service.does("delete_activity", json!({"id": id}));
+    service.call_successfully("delete_activity", json!({"id": id}));
     let lost = json!({"recipients": [2, 9999], "message": "Hi"});
     let lost = service.fails("send_message", lost);
     assert_eq!(lost, "Error: Member with ID 9999 not found; nothing was sent");
     let lost = service.fails("mark_message_read", json!({"id": 9999}));
     assert_eq!(lost, "Error: Thread with ID 9999 not found; nothing was sent");
     let sent = json!({"recipients": "2,3", "message": "Hi", "subject": "All"});
-    let sent = service.does("send_message", sent);
+    let sent = service.call_successfully("send_message", sent);
     assert_eq!((&sent["sender_id"], &sent["recipients"]), (&json!(1), &json!([2, 3])));
-    let read = service.does("mark_message_read", json!({"id": sent["id"], "read": false}));
+    let read =
+        service.call_successfully("mark_message_read", json!({"id": sent["id"], "read": false}));
     assert_eq!(read["unread"], true);
-    service.does("delete_message_thread", json!({"id": sent["id"]}));
+    service.call_successfully("delete_message_thread", json!({"id": sent["id"]}));
 }
 
-fn people(service: &Office) {
-    let friend = service.does("add_friend", json!({"friend_id": 2}));
+fn people(service: &SiteCaller) {
+    let friend = service.call_successfully("add_friend", json!({"friend_id": 2}));
     assert_eq!(friend["initiator_id"], 1);
     let id = &friend["id"];
-    let requests = service.does("list_friend_requests", json!({"user_id": 1}));
+    let requests = service.call_successfully("list_friend_requests", json!({"user_id": 1}));
     assert_eq!(requests.as_array().unwrap().len(), 1);
-    assert_eq!(service.does("list_friends", json!({"user_id": 1})), json!([]));
-    let gone = service.does("remove_friend", json!({"id": id}));
+    assert_eq!(service.call_successfully("list_friends", json!({"user_id": 1})), json!([]));
+    let gone = service.call_successfully("remove_friend", json!({"id": id}));
     assert_eq!(gone["deleted"], true);
     service.fails("remove_friend", json!({"id": id}));
     let data = json!({"field_id": 1, "user_id": 2, "value": "Ghent"});
-    service.does("update_xprofile_data", data);
-    let data = service.does("get_xprofile_data", json!({"field_id": 1, "user_id": 2}));
+    service.call_successfully("update_xprofile_data", data);
+    let data = service.call_successfully("get_xprofile_data", json!({"field_id": 1, "user_id": 2}));
     assert_eq!(data["value"]["raw"], "Ghent");
     for value in [json!(["Red", "Blue"]), json!("Red")] {
         let data = json!({"field_id": 2, "user_id": 2, "value": value});
-        let stored = service.does("update_xprofile_data", data)["value"]["unserialized"].clone();
+        let stored =
+            service.call_successfully("update_xprofile_data", data)["value"]["unserialized"]
+                .clone();
         let expected = if value.is_array() { value } else { json!([value]) };
         assert_eq!(stored, expected);
     }
     let data = json!({"field_id": 3, "user_id": 2, "value": "1990-05-17"});
-    assert_eq!(service.does("update_xprofile_data", data)["value"]["raw"], "1990-05-17 00:00:00");
+    assert_eq!(
+        service.call_successfully("update_xprofile_data", data)["value"]["raw"],
+        "1990-05-17 00:00:00"
+    );
     not_ours(service);
-    assert_eq!(service.does("list_notifications", json!({})), json!([]));
-    assert_eq!(service.does("list_components", json!({}))[0]["status"], "active");
+    assert_eq!(service.call_successfully("list_notifications", json!({})), json!([]));
+    assert_eq!(service.call_successfully("list_components", json!({}))[0]["status"], "active");
 }
 
 /// A friendship of two other users, and the friendship of the caller with one of them.
-fn not_ours(service: &Office) {
+fn not_ours(service: &SiteCaller) {
     let others = json!({"friend_id": 3, "initiator_id": 2, "force": true});
-    let others = service.does("add_friend", others)["id"].clone();
-    let own = service.does("add_friend", json!({"friend_id": 2, "force": true}))["id"].clone();
+    let others = service.call_successfully("add_friend", others)["id"].clone();
+    let own = service.call_successfully("add_friend", json!({"friend_id": 2, "force": true}))["id"]
+        .clone();
     let message = service.fails("remove_friend", json!({"id": others}));
     assert!(message.contains("between members 2 and 3"), "{message}");
-    let left = service.does("list_friends", json!({"user_id": 1}));
+    let left = service.call_successfully("list_friends", json!({"user_id": 1}));
     assert!(left.as_array().unwrap().iter().any(|value| value["id"] == own), "{left}");
-    assert_eq!(service.does("remove_friend", json!({"id": own}))["deleted"], true);
+    assert_eq!(service.call_successfully("remove_friend", json!({"id": own}))["deleted"], true);
 }
 
 #[test]
@@ -338,8 +370,8 @@ fn the_plugin_of_the_guide_exposes_only_rest_routes() {
 #[test]
 fn a_site_that_checks_passwords_late_is_not_believed() {
     let Some(site) = site(&[]) else { return };
-    let service = Office::of(&site, "admin");
-    let post = service.does("create_activity", json!({"content": "Hello"}));
+    let service = SiteCaller::of(&site, "admin");
+    let post = service.call_successfully("create_activity", json!({"content": "Hello"}));
     for (tool, arguments) in [
         ("comment_activity", json!({"id": post["id"], "content": "Lost"})),
         ("mark_message_read", json!({"id": 1})),

@@ -10,7 +10,7 @@ use crate::real::{early_auth, header_of, site};
 use crate::stage::front_of;
 
 /// A stateless request of the caller with this header.
-fn asked(server: &ListeningServer, caller: &str, method: &str, params: &Value) -> Value {
+fn send_request(server: &ListeningServer, caller: &str, method: &str, params: &Value) -> Value {
     let mut params = params.clone();
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -32,7 +32,7 @@ fn asked(server: &ListeningServer, caller: &str, method: &str, params: &Value) -
 
 fn called(server: &ListeningServer, caller: &str, tool: &str, arguments: &Value) -> (Value, bool) {
     let params = json!({"name": tool, "arguments": arguments});
-    let result = asked(server, caller, "tools/call", &params);
+    let result = send_request(server, caller, "tools/call", &params);
     let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"));
     let data = serde_json::from_str(text).unwrap_or(Value::String(text.to_owned()));
     (data, result["isError"] == true)
@@ -42,7 +42,7 @@ fn tools(server: &ListeningServer, caller: &str) -> Vec<Value> {
     let mut tools = Vec::new();
     let mut params = json!({});
     loop {
-        let page = asked(server, caller, "tools/list", &params);
+        let page = send_request(server, caller, "tools/list", &params);
         tools.extend(page["tools"].as_array().unwrap().clone());
         match page["nextCursor"].as_str() {
             Some(cursor) => params = json!({"cursor": cursor}),
@@ -136,7 +136,10 @@ fn a_route_of_the_platform_is_not_written_where_the_write_would_be_lost() {
         &json!({"id": 1, "content": "x"}),
     );
     assert!(is_error && message.as_str().unwrap().contains("too late"), "{message}");
-    assert!(site.asked().iter().all(|request| request["method"] != "POST"), "nothing was sent");
+    assert!(
+        site.platform_requests().iter().all(|request| request["method"] != "POST"),
+        "nothing was sent"
+    );
     site.plugin("early-auth.php", Some(&early_auth()));
     let (server, _data) = front_of(&site.url(), &[file.to_str().unwrap()]);
     let (message, is_error) =

@@ -21,7 +21,7 @@ pub(crate) const PATH: &str = "/wp-json/buddyboss-mcp/v1/mcp";
 /// The preset in front of a site.
 pub(crate) struct SiteStage {
     server: ListeningServer,
-    site: Box<dyn Behind>,
+    site: Box<dyn SiteBackend>,
     /// The `Authorization` header of the caller.
     caller: Option<String>,
     said: VecDeque<String>,
@@ -29,7 +29,7 @@ pub(crate) struct SiteStage {
 }
 
 /// The site behind the stage.
-pub(crate) trait Behind {
+pub(crate) trait SiteBackend {
     /// The URL of its front page.
     fn url(&self) -> String;
     /// The `Authorization` header of a user.
@@ -75,7 +75,7 @@ pub(crate) fn post(body: impl Into<Vec<u8>>, caller: Option<&str>) -> Request {
 }
 
 impl SiteStage {
-    pub(crate) fn new(site: Box<dyn Behind>) -> Self {
+    pub(crate) fn new(site: Box<dyn SiteBackend>) -> Self {
         let (server, data) = front(&site.url());
         let caller = Some(site.header_of("admin"));
         Self { server, site, caller, said: VecDeque::new(), _data: data }

@@ -8,9 +8,9 @@ use creole_acceptance::transcript;
 use creole_acceptance::transcript::{Direction, Transcript};
 
 use crate::mock::{ADMIN, ED, Mock};
-use crate::stage::{Behind, NAME, SiteStage};
+use crate::stage::{NAME, SiteBackend, SiteStage};
 
-impl Behind for Mock {
+impl SiteBackend for Mock {
     fn url(&self) -> String {
         self.url()
     }
@@ -42,7 +42,7 @@ pub(crate) fn all() -> Vec<Transcript> {
 }
 
 /// Plays a transcript. Returns the failure, if there is one.
-pub(crate) fn play(transcript: &Transcript, stage: &mut SiteStage) -> Option<String> {
+pub(crate) fn run_transcript(transcript: &Transcript, stage: &mut SiteStage) -> Option<String> {
     assert_eq!(transcript.skip(NAME), None);
     transcript::run(transcript, stage, &mut |_: Direction, _: &str| {})
         .err()
@@ -53,7 +53,9 @@ pub(crate) fn play(transcript: &Transcript, stage: &mut SiteStage) -> Option<Str
 fn every_transcript_of_the_document_passes_against_a_mock() {
     let failures: Vec<String> = all()
         .iter()
-        .filter_map(|transcript| play(transcript, &mut SiteStage::new(Box::new(Mock::start()))))
+        .filter_map(|transcript| {
+            run_transcript(transcript, &mut SiteStage::new(Box::new(Mock::start())))
+        })
         .collect();
     assert!(failures.is_empty(), "\n\n{}", failures.join("\n"));
 }

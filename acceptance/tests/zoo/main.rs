@@ -31,16 +31,16 @@ fn same(server: &Published, steps: &[ZooStep]) {
         return;
     }
     let handshake =
-        (talk(ServerRoute::Direct, server, ZooEra::Handshake, steps), ZooEra::Handshake);
-    let stateless = server
-        .has_both_eras
-        .then(|| (talk(ServerRoute::Direct, server, ZooEra::Stateless, steps), ZooEra::Stateless));
+        (run_steps(ServerRoute::Direct, server, ZooEra::Handshake, steps), ZooEra::Handshake);
+    let stateless = server.has_both_eras.then(|| {
+        (run_steps(ServerRoute::Direct, server, ZooEra::Stateless, steps), ZooEra::Stateless)
+    });
     let mut found = Vec::new();
     for route in [ServerRoute::Connect, ServerRoute::Serve] {
         for era in [ZooEra::Handshake, ZooEra::Stateless] {
             let direct =
                 stateless.as_ref().filter(|_| era == ZooEra::Stateless).unwrap_or(&handshake);
-            let through = talk(route, server, era, steps);
+            let through = run_steps(route, server, era, steps);
             let differences = differences((&direct.0, direct.1), (&through, era));
             found.extend(differences.into_iter().map(|text| format!("{route:?}, {era:?}: {text}")));
         }
@@ -63,7 +63,7 @@ fn command(server: &Published, folder: &Folder) -> Option<Vec<OsString>> {
 
 /// Performs one run. A run without Creole must succeed, because the others are compared with it.
 #[track_caller]
-fn talk(route: ServerRoute, server: &Published, era: ZooEra, steps: &[ZooStep]) -> Record {
+fn run_steps(route: ServerRoute, server: &Published, era: ZooEra, steps: &[ZooStep]) -> Record {
     let (mut client, _listening) = route.open(server, era).unwrap();
     let record = perform(&mut client, steps);
     let failed = record.iter().find(|entry| entry.seen.get("failed").is_some());

@@ -4,7 +4,7 @@ use creole_acceptance::zoo::{ServerRoute, ZooEra, ZooStep};
 use serde_json::{Value, json};
 
 use crate::reference::EVERYTHING;
-use crate::{command, talk};
+use crate::{command, run_steps};
 
 const CALLS: usize = 40;
 const STEPS: u64 = 5;
@@ -18,7 +18,7 @@ fn each_progress_step_is_sent_once() {
     let steps = vec![ZooStep::Call("trigger-long-running-operation", arguments); CALLS];
     for route in [ServerRoute::Connect, ServerRoute::Serve] {
         for era in [ZooEra::Handshake, ZooEra::Stateless] {
-            let record = talk(route, &EVERYTHING, era, &steps);
+            let record = run_steps(route, &EVERYTHING, era, &steps);
             assert_eq!(record.len(), 1 + CALLS, "{route:?}, {era:?}: {record:?}");
             for entry in &record[1..] {
                 assert_eq!(entry.seen["result"]["isError"], Value::Null, "{:?}", entry.seen);

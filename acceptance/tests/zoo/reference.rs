@@ -20,7 +20,7 @@ fn server_everything_answers_the_same() {
 
 #[test]
 fn server_everything_sends_the_same_input_requests() {
-    same(&EVERYTHING, &questions());
+    same(&EVERYTHING, &input_request_steps());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn results() -> Vec<ZooStep> {
 }
 
 /// The input requests of the server.
-fn questions() -> Vec<ZooStep> {
+fn input_request_steps() -> Vec<ZooStep> {
     let url = json!({"url": "https://example.com/", "elicitationId": "one"});
     vec![
         Call("get-roots-list", json!({})),

@@ -189,7 +189,7 @@ mod tests {
         assert!(read_as("maybe=x").unwrap_err().ends_with("must be an integer or `null`, not `x`"));
     }
 
-    fn refused(schema: &str, entry: &str) -> Option<String> {
+    fn error_of(schema: &str, entry: &str) -> Option<String> {
         typed_arguments("tool", schema, &[entry.to_owned()])
             .err()
             .map(|failure| failure.to_string())
@@ -200,13 +200,13 @@ mod tests {
         let schema = r#"{"properties":{"zoo":{},"message":{},"ape":{}}}"#;
         let expected = "error: the tool `tool` has no argument `mesage`: did you mean `message`? \
                         (`--args` sends a JSON object unchecked)";
-        assert_eq!(refused(schema, "mesage=1").as_deref(), Some(expected));
-        let all = refused(schema, "x=1").unwrap();
+        assert_eq!(error_of(schema, "mesage=1").as_deref(), Some(expected));
+        let all = error_of(schema, "x=1").unwrap();
         assert!(all.contains("it has `zoo`, `message`, `ape`"), "{all}");
         let none = "error: the tool `tool` takes no arguments, so `x` is not sent";
-        assert_eq!(refused(r#"{"properties":{}}"#, "x=1").as_deref(), Some(none));
+        assert_eq!(error_of(r#"{"properties":{}}"#, "x=1").as_deref(), Some(none));
         let closed = r#"{"properties":{"a":{}},"additionalProperties":false}"#;
-        assert!(refused(closed, "b=1").is_some());
+        assert!(error_of(closed, "b=1").is_some());
     }
 
     #[test]
@@ -218,7 +218,7 @@ mod tests {
             r#"{"properties":{"a":{}},"patternProperties":{"^x":{}}}"#,
             r#"{"properties":{"a":{}},"anyOf":[{"properties":{"x":{}}}]}"#,
         ] {
-            assert_eq!(refused(open, "x=1"), None, "{open}");
+            assert_eq!(error_of(open, "x=1"), None, "{open}");
         }
     }
 

@@ -79,7 +79,7 @@ enum Condition {
 }
 
 impl Condition {
-    fn holds(self, found: Option<u64>) -> bool {
+    fn matches(self, found: Option<u64>) -> bool {
         match self {
             Self::Any => true,
             Self::Absent => found.is_none(),

@@ -105,7 +105,7 @@ async fn slow(wait: Wait) -> &'static str {
     "done"
 }
 
-async fn two_questions(_: Nothing, context: Context) -> Result<String, ToolError> {
+async fn two_input_requests(_: Nothing, context: Context) -> Result<String, ToolError> {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let name = context.elicit_with("name", form("Who?", &schema))?.text("name").unwrap_or_default();
     let result = context.sample("rhyme", sample(&format!("Rhyme on {name}"), 10))?;
@@ -165,7 +165,7 @@ async fn a_panic_answers_its_own_call_and_nothing_else() {
 
 #[tokio::test]
 async fn a_handler_sends_a_session_input_requests() {
-    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
+    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_input_requests)).start();
     let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({"elicitation": {}, "sampling": {}})).await;
     let first = client.ask(call(1, "ask", json!({}))).await;
@@ -183,7 +183,7 @@ async fn a_handler_sends_a_session_input_requests() {
 
 #[tokio::test]
 async fn the_same_handler_ends_the_call_of_a_stateless_client_with_an_input_request() {
-    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
+    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_input_requests)).start();
     let mut client = MemoryClient::connect(&service);
     let first = client.ask(modern(1, "ask", &json!({}))).await;
     assert_eq!(first["result"]["resultType"], "input_required");
@@ -203,8 +203,8 @@ async fn the_same_handler_ends_the_call_of_a_stateless_client_with_an_input_requ
 #[tokio::test]
 async fn a_modified_request_state_is_refused_and_the_valid_one_still_works() {
     let service = Server::new("t")
-        .tool(Tool::new("ask", "Asks", two_questions))
-        .tool(Tool::new("other", "Asks too", two_questions))
+        .tool(Tool::new("ask", "Asks", two_input_requests))
+        .tool(Tool::new("other", "Asks too", two_input_requests))
         .start();
     let mut client = MemoryClient::connect(&service);
     let first = client.ask(modern(1, "ask", &json!({}))).await;
@@ -226,7 +226,7 @@ async fn a_modified_request_state_is_refused_and_the_valid_one_still_works() {
 
 #[tokio::test]
 async fn a_client_without_the_capability_gets_an_error_that_names_it() {
-    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
+    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_input_requests)).start();
     let mut client = MemoryClient::connect(&service);
     let mut message = modern(1, "ask", &json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
@@ -243,7 +243,7 @@ async fn a_client_without_the_capability_gets_an_error_that_names_it() {
 
 #[tokio::test]
 async fn a_declined_input_request_fails_the_call_without_an_invented_response() {
-    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_questions)).start();
+    let service = Server::new("t").tool(Tool::new("ask", "Asks", two_input_requests)).start();
     let mut client = MemoryClient::connect(&service);
     client.initialize("2025-11-25", json!({"elicitation": {}})).await;
     let request = client.ask(call(1, "ask", json!({}))).await;

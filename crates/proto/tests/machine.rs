@@ -72,7 +72,7 @@ proptest! {
         watch.take(&MachineStep::Say(ClientLine::Cancel(request.id().unwrap())));
         let silent = watch.is_idle();
         watch.take(&MachineStep::Finish(0, outcome));
-        assert!(!silent || watch.said_nothing_last());
+        assert!(!silent || watch.was_last_step_silent());
     }
 
     #[test]
@@ -82,8 +82,8 @@ proptest! {
         splits in vec(1_usize..200, 1..20),
     ) {
         let stream: Vec<u8> = said.iter().flat_map(|message| [message.text(), b"\n".to_vec()].concat()).collect();
-        let whole = conversation(dialect, &[&stream]);
-        assert_eq!(conversation(dialect, &stream.chunks(1).collect::<Vec<_>>()), whole);
+        let whole = run_session(dialect, &[&stream]);
+        assert_eq!(run_session(dialect, &stream.chunks(1).collect::<Vec<_>>()), whole);
         let mut rest = &stream[..];
         let mut chunks = Vec::new();
         for length in splits.iter().cycle() {
@@ -94,27 +94,27 @@ proptest! {
             chunks.push(chunk);
             rest = after;
         }
-        assert_eq!(conversation(dialect, &chunks), whole);
+        assert_eq!(run_session(dialect, &chunks), whole);
     }
 }
 
 /// The output of a server with an endpoint that returns immediately, for these chunks.
-fn conversation(dialect: &str, chunks: &[&[u8]]) -> Vec<u8> {
+fn run_session(dialect: &str, chunks: &[&[u8]]) -> Vec<u8> {
     let mut lines = LineDecoder::new(4096);
     let mut machine =
         Machine::new(Profile::new(builtin(dialect).unwrap(), ServerLimits::default()).into());
     let mut out = Outbox::default();
     for chunk in chunks {
-        lines.feed(chunk, |line| hear(line, &mut machine, &mut out));
+        lines.feed(chunk, |line| receive(line, &mut machine, &mut out));
     }
     if let Some(line) = lines.finish() {
-        hear(line, &mut machine, &mut out);
+        receive(line, &mut machine, &mut out);
     }
     machine.close(Duration::ZERO, &mut out);
     out.take_bytes()
 }
 
-fn hear(line: FramedLine<'_>, machine: &mut Machine, out: &mut Outbox) {
+fn receive(line: FramedLine<'_>, machine: &mut Machine, out: &mut Outbox) {
     match line {
         FramedLine::Complete(frame) => machine.receive(frame, Duration::ZERO, out),
         FramedLine::TooLong(_) => machine.reject_overlong(out),

@@ -431,12 +431,12 @@ fn cut<'a>(stream: &'a [u8], splits: &[Index]) -> Vec<&'a [u8]> {
 fn lines<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
     let mut seen = Vec::new();
     let mut lines = LineDecoder::new(limit);
-    chunks.into_iter().for_each(|chunk| lines.feed(chunk, |line| seen.extend(kept(line))));
-    seen.extend(lines.finish().and_then(kept));
+    chunks.into_iter().for_each(|chunk| lines.feed(chunk, |line| seen.extend(framed_bytes(line))));
+    seen.extend(lines.finish().and_then(framed_bytes));
     seen
 }
 
-fn kept(line: FramedLine<'_>) -> Option<Option<Vec<u8>>> {
+fn framed_bytes(line: FramedLine<'_>) -> Option<Option<Vec<u8>>> {
     match line {
         FramedLine::Complete(bytes) => Some(Some(bytes.to_vec())),
         FramedLine::TooLong(_) => Some(None),

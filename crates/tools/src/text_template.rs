@@ -167,7 +167,7 @@ mod tests {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    fn place(error: &TemplateError) -> (usize, Option<usize>) {
+    fn position_of(error: &TemplateError) -> (usize, Option<usize>) {
         (error.line, error.column)
     }
 
@@ -190,10 +190,10 @@ mod tests {
     #[test]
     fn each_error_is_reported_with_its_position_in_the_file() {
         let error = TextTemplate::new("a\n  b {{ whom }}", 7, &["who"]).unwrap_err();
-        assert_eq!(place(&error), (8, Some(8)));
+        assert_eq!(position_of(&error), (8, Some(8)));
         assert_eq!(error.message, "unknown argument `whom`");
         let error = TextTemplate::new("a\n{% if %}", 7, &[]).unwrap_err();
-        assert_eq!(place(&error), (8, Some(7)));
+        assert_eq!(position_of(&error), (8, Some(7)));
         assert_eq!(
             TextTemplate::new("\n\n{{ a|nonsense }}", 1, &["a"])
                 .unwrap()

@@ -136,7 +136,7 @@ impl BuildFolder {
 }
 
 fn run_build(mut cargo: Command, description: &str) -> Result<(), String> {
-    tell(&format!("building {description}"))?;
+    print_line(&format!("building {description}"))?;
     let status = cargo.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if status.success() {
         Ok(())
@@ -146,6 +146,6 @@ fn run_build(mut cargo: Command, description: &str) -> Result<(), String> {
 }
 
 /// Writes a progress message to stderr, since a run takes minutes.
-pub(super) fn tell(line: &str) -> Result<(), String> {
+pub(super) fn print_line(line: &str) -> Result<(), String> {
     writeln!(std::io::stderr(), "bench: {line}").map_err(|error| format!("no stderr: {error}"))
 }

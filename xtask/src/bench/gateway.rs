@@ -20,7 +20,7 @@ use lanes::{LANES, Lane};
 use sample::{GatewayMeasurements, SampleContext};
 
 use super::Options;
-use super::build::{BuildFolder, tell};
+use super::build::{BuildFolder, print_line};
 use super::sample::Driver;
 
 pub(super) const USAGE: &str = "\
@@ -71,7 +71,7 @@ pub(super) fn measure(options: &Options) -> Result<String, String> {
     let folder = BuildFolder::find()?;
     let (contenders, mut missing) = contenders::build(&folder, options.creole.as_deref())?;
     for peer in &missing {
-        tell(&format!("NOT MEASURED: {peer}"))?;
+        print_line(&format!("NOT MEASURED: {peer}"))?;
     }
     let generator = folder.build_driver()?;
     let driver = Driver::new(generator.clone(), folder.empty_folder()?)?;
@@ -80,7 +80,7 @@ pub(super) fn measure(options: &Options) -> Result<String, String> {
 
     let started = Instant::now();
     let mut measurements = take_samples(&workplace, &contenders, &mut missing)?;
-    tell("a large result")?;
+    print_line("a large result")?;
     measurements.held = memory::take(&contenders, &driver, &generator)?;
     let took = started.elapsed();
     Ok(report::write(&plan, &driver, &contenders, &missing, &measurements, took))
@@ -96,7 +96,7 @@ fn take_samples(
     let mut measurements = GatewayMeasurements::default();
     let mut failed: Vec<(&str, Lane)> = Vec::new();
     for repetition in 0..workplace.plan.repetitions {
-        tell(&format!("repetition {} of {}", repetition + 1, workplace.plan.repetitions))?;
+        print_line(&format!("repetition {} of {}", repetition + 1, workplace.plan.repetitions))?;
         for lane in &LANES {
             for width in lane.front.widths() {
                 for turn in 0..contenders.len() {
@@ -110,7 +110,7 @@ fn take_samples(
                     match workplace.take(contender, lane, width) {
                         Ok(figures) => measurements.add(contender.name, *lane, width, figures),
                         Err(error) if contender.is_peer() => {
-                            tell(&format!("NOT MEASURED: {error}"))?;
+                            print_line(&format!("NOT MEASURED: {error}"))?;
                             failed.push((contender.name, *lane));
                             missing.push(error);
                         }

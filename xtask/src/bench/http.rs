@@ -14,7 +14,7 @@ use contenders::Contender;
 use sample::{HttpMeasurements, Measure};
 
 use super::Options;
-use super::build::{BuildFolder, tell};
+use super::build::{BuildFolder, print_line};
 use super::sample::{Driver, Era};
 
 pub(super) const USAGE: &str = "\
@@ -75,7 +75,7 @@ fn take_samples(
 ) -> Result<HttpMeasurements, String> {
     let mut measurements = HttpMeasurements::default();
     for repetition in 0..plan.repetitions {
-        tell(&format!("repetition {} of {}", repetition + 1, plan.repetitions))?;
+        print_line(&format!("repetition {} of {}", repetition + 1, plan.repetitions))?;
         for measure in Measure::ALL.into_iter().filter(|it| plan.wants(*it, repetition)) {
             for era in Era::ALL {
                 for turn in 0..contenders.len() {

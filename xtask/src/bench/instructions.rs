@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::build::{BuildFolder, tell};
+use super::build::{BuildFolder, print_line};
 use super::report::grouped;
 use super::sample::{Contender, Driver, Era};
 use super::targets::{BARE, CREOLE};
@@ -43,7 +43,7 @@ pub(super) fn count(creole: Option<&Path>) -> Result<String, String> {
             let _ = write!(text, "{:18}{:8}", contender.name, era.name());
             for window in WINDOWS {
                 let profile = profile_path(&folder, contender, era, window);
-                tell(&format!("counting {} ({}, {window})", contender.name, era.name()))?;
+                print_line(&format!("counting {} ({}, {window})", contender.name, era.name()))?;
                 let few = run(&driver, contender, era, window, FEW, &profile)?;
                 let many = run(&driver, contender, era, window, MANY, &profile)?;
                 let _ = write!(text, "{:>14}", grouped((many - few) / (MANY - FEW) as f64));

@@ -36,13 +36,13 @@ impl Contender {
     }
 
     /// Whether it is measured in `era`.
-    pub(super) fn speaks(&self, era: Era) -> bool {
+    pub(super) fn supports(&self, era: Era) -> bool {
         self.only_era.is_none_or(|only| only == era)
     }
 
     /// The eras that it is measured in.
     pub(super) fn eras(&self) -> impl Iterator<Item = Era> {
-        Era::ALL.into_iter().filter(|era| self.speaks(*era))
+        Era::ALL.into_iter().filter(|era| self.supports(*era))
     }
 
     /// Whether it is measured under load.

@@ -61,8 +61,8 @@ pub(super) const CREOLE_EVERYTHING: &str = "creole, preset everything";
 pub(super) fn verdicts(measurements: &Measurements) -> Vec<TargetResult> {
     let mut results = Vec::new();
     for era in Era::ALL {
-        results.extend(SHARES.iter().filter_map(|share| share_verdict(share, measurements, era)));
-        results.extend(STARTS.iter().filter_map(|start| start_verdict(start, measurements, era)));
+        results.extend(SHARES.iter().filter_map(|share| share_result(share, measurements, era)));
+        results.extend(STARTS.iter().filter_map(|start| start_result(start, measurements, era)));
         results.extend(idle_verdict(measurements, era));
     }
     results
@@ -74,7 +74,7 @@ pub(super) fn processor_ratio(ours: &EraRow, theirs: &EraRow, window: usize) -> 
     paired(&figures(ours), &figures(theirs), |ours, theirs| ours / theirs)
 }
 
-fn share_verdict(share: &CpuShare, measurements: &Measurements, era: Era) -> Option<TargetResult> {
+fn share_result(share: &CpuShare, measurements: &Measurements, era: Era) -> Option<TargetResult> {
     let ours = measurements.row(CREOLE, era)?;
     let ratio = processor_ratio(ours, measurements.row(share.of, era)?, share.window);
     Some(TargetResult {
@@ -85,7 +85,7 @@ fn share_verdict(share: &CpuShare, measurements: &Measurements, era: Era) -> Opt
     })
 }
 
-fn start_verdict(
+fn start_result(
     (name, title): &(&str, &str),
     measurements: &Measurements,
     era: Era,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     /// Whether the only target in `era` whose wording contains `part` is met.
-    fn met(measurements: &Measurements, era: Era, part: &str) -> Option<bool> {
+    fn is_met(measurements: &Measurements, era: Era, part: &str) -> Option<bool> {
         let mut found = verdicts(measurements)
             .into_iter()
             .filter(|result| result.era == era && result.wording.contains(part));
@@ -168,17 +168,17 @@ mod tests {
     #[test]
     fn a_peer_is_compared_in_its_eras() {
         let peer = "1/4 of rust-mcp-sdk";
-        assert_eq!(met(&measurements(2.5, 2.0), Era::Modern, peer), Some(true));
-        assert_eq!(met(&measurements(2.6, 2.0), Era::Modern, peer), Some(false));
-        assert_eq!(met(&measurements(2.5, 2.0), Era::Legacy, peer), None);
+        assert_eq!(is_met(&measurements(2.5, 2.0), Era::Modern, peer), Some(true));
+        assert_eq!(is_met(&measurements(2.6, 2.0), Era::Modern, peer), Some(false));
+        assert_eq!(is_met(&measurements(2.5, 2.0), Era::Legacy, peer), None);
     }
 
     #[test]
     fn every_measured_preset_starts_as_fast() {
         let slow = measurements(1.0, 2.8);
-        assert_eq!(met(&slow, Era::Legacy, "cold start: "), Some(true));
-        assert_eq!(met(&slow, Era::Legacy, "preset everything"), Some(false));
-        assert_eq!(met(&measurements(1.0, 2.6), Era::Legacy, "preset everything"), Some(true));
-        assert_eq!(met(&slow, Era::Modern, "preset everything"), None);
+        assert_eq!(is_met(&slow, Era::Legacy, "cold start: "), Some(true));
+        assert_eq!(is_met(&slow, Era::Legacy, "preset everything"), Some(false));
+        assert_eq!(is_met(&measurements(1.0, 2.6), Era::Legacy, "preset everything"), Some(true));
+        assert_eq!(is_met(&slow, Era::Modern, "preset everything"), None);
     }
 }

@@ -99,7 +99,11 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         setting("ids", "numbers that are accepted as ids", id_numbers(*ids)),
         setting("missing_id", "a message without an id", missing(*missing_id)),
         setting("null_id", "a message whose id is null", null(*null_id)),
-        setting("refused_id", "the id in the response to a refused message", refused(*refused_id)),
+        setting(
+            "refused_id",
+            "the id in the response to a refused message",
+            refused_id_text(*refused_id),
+        ),
         setting(
             "unreadable_id",
             "the id in the response to a message whose id is not readable",
@@ -113,7 +117,7 @@ pub(super) fn settings(dialect: &Dialect) -> Vec<Setting> {
         setting("max_message", "the maximum size of a message", &format!("{max_message} bytes")),
         setting("event_streams", "HTTP responses", streamed(*event_streams)),
         setting("error_statuses", "HTTP statuses of protocol errors", statuses(*error_statuses)),
-        setting("telemetry", "the log of every request", asked(*telemetry)),
+        setting("telemetry", "the log of every request", telemetry_text(*telemetry)),
     ]
 }
 
@@ -209,7 +213,7 @@ fn null(null: NullIdPolicy) -> &'static str {
     }
 }
 
-fn refused(refused: RejectedIdPolicy) -> &'static str {
+fn refused_id_text(refused: RejectedIdPolicy) -> &'static str {
     match refused {
         RejectedIdPolicy::Echo => "the id of the message, if it is readable",
         RejectedIdPolicy::Null => "null",
@@ -263,6 +267,6 @@ fn statuses(error_statuses: bool) -> &'static str {
     if error_statuses { "as the revision requires" } else { "200" }
 }
 
-fn asked(telemetry: bool) -> &'static str {
+fn telemetry_text(telemetry: bool) -> &'static str {
     if telemetry { "always" } else { "if enabled" }
 }

@@ -291,7 +291,7 @@ fn rows(document: &str) -> Vec<(usize, &str)> {
 mod tests {
     use super::*;
 
-    fn found(files: &[(&str, &str)]) -> Vec<String> {
+    fn findings(files: &[(&str, &str)]) -> Vec<String> {
         let file =
             |(path, text): &(&str, &str)| File { path: (*path).into(), text: (*text).into() };
         let files: Vec<File> = files.iter().map(file).collect();
@@ -304,16 +304,16 @@ mod tests {
     fn the_configuration_joins_gateway_and_tools_which_do_not_know_each_other() {
         let config = "name = \"creole-config\"\n[dependencies]\ncreole-tools.workspace = true\n\
                       creole-gateway.workspace = true\n";
-        assert_eq!(found(&[("crates/config/Cargo.toml", config)]), Vec::<String>::new());
+        assert_eq!(findings(&[("crates/config/Cargo.toml", config)]), Vec::<String>::new());
         let gateway = "name = \"creole-gateway\"\n[dependencies]\ncreole-tools.workspace = true\n";
-        let messages = found(&[("crates/gateway/Cargo.toml", gateway)]);
+        let messages = findings(&[("crates/gateway/Cargo.toml", gateway)]);
         assert_eq!(messages.len(), 1);
         assert!(
             messages[0].contains("`creole-gateway` must not depend on `creole-tools`"),
             "{messages:?}"
         );
         let tools = "name = \"creole-tools\"\n[dependencies]\ncreole-gateway.workspace = true\n";
-        let messages = found(&[("crates/tools/Cargo.toml", tools)]);
+        let messages = findings(&[("crates/tools/Cargo.toml", tools)]);
         assert_eq!(messages.len(), 1);
         assert!(
             messages[0].starts_with("crates/tools/Cargo.toml:3: `creole-tools` must not depend")
@@ -324,7 +324,7 @@ mod tests {
     fn tests_may_use_crates_of_others_but_not_reverse_a_direction() {
         let manifest = "name = \"creole-proto\"\n[dev-dependencies]\nproptest.workspace = true\n\
                         creole-test-wait.workspace = true\ncreole = { workspace = true }\n[target.'cfg(unix)'.dependencies]\nrustix = \"1\"\n";
-        let messages = found(&[("crates/proto/Cargo.toml", manifest)]);
+        let messages = findings(&[("crates/proto/Cargo.toml", manifest)]);
         assert_eq!(messages.len(), 3, "{messages:?}");
         assert!(messages[0].contains("on `rustix`") && messages[1].contains("on `creole`"));
         assert!(messages[2].contains("`rustix` has its own version"));
@@ -335,7 +335,7 @@ mod tests {
         let root =
             "[workspace.dependencies]\ncreole = { path = \"x\" }\nserde = \"1\"\n[profile.dev]\n";
         let user = "name = \"creole-proto\"\n[dependencies]\nserde.workspace = true\n";
-        let messages = found(&[
+        let messages = findings(&[
             ("Cargo.toml", root),
             ("crates/proto/Cargo.toml", user),
             (REASONS, "| crate | why |\n| `clap` | - |\n"),

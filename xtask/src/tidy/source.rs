@@ -254,7 +254,7 @@ fn names_an_era(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn found(path: &str, text: &str) -> Vec<String> {
+    fn findings(path: &str, text: &str) -> Vec<String> {
         let mut findings = Findings::default();
         check(&[File { path: path.into(), text: text.into() }], &mut findings);
         findings.0
@@ -265,26 +265,26 @@ mod tests {
         let text = "//! Of \"2025-03-26\".\nif v == \"2025-03-26\" {}\n";
         let tested =
             "//! A.\nlet a = 1;\n#[cfg(test)]\nmod tests {\nlet a = Revision::V2025_03_26;\n}\n";
-        assert_eq!(found("crates/a/src/a.rs", text).len(), 1);
-        assert!(found("crates/a/src/a.rs", text)[0].starts_with("crates/a/src/a.rs:2: "));
-        assert!(found("crates/a/tests/a.rs", text).is_empty());
-        assert!(found("crates/proto/src/dialect/a.rs", text).is_empty());
-        assert!(found("crates/a/src/a.rs", tested).is_empty());
+        assert_eq!(findings("crates/a/src/a.rs", text).len(), 1);
+        assert!(findings("crates/a/src/a.rs", text)[0].starts_with("crates/a/src/a.rs:2: "));
+        assert!(findings("crates/a/tests/a.rs", text).is_empty());
+        assert!(findings("crates/proto/src/dialect/a.rs", text).is_empty());
+        assert!(findings("crates/a/src/a.rs", tested).is_empty());
     }
 
     #[test]
     fn a_test_waits_with_the_functions_for_it() {
         let text = "//! A.\nuse tokio::time::{sleep, timeout};\nthread::sleep(second);\n";
-        assert_eq!(found("crates/a/tests/a.rs", text).len(), 2);
-        assert_eq!(found("acceptance/src/a.rs", text).len(), 2);
-        assert!(found("acceptance/src/a.rs", text)[1].contains("`eventually`"));
-        assert!(found("crates/a/src/a.rs", text).is_empty(), "the product may sleep");
-        assert!(found("crates/test-wait/src/lib.rs", text).is_empty());
+        assert_eq!(findings("crates/a/tests/a.rs", text).len(), 2);
+        assert_eq!(findings("acceptance/src/a.rs", text).len(), 2);
+        assert!(findings("acceptance/src/a.rs", text)[1].contains("`eventually`"));
+        assert!(findings("crates/a/src/a.rs", text).is_empty(), "the product may sleep");
+        assert!(findings("crates/test-wait/src/lib.rs", text).is_empty());
         let tested = format!("//! A.\nlet a = 1;\n#[cfg(test)]\nmod tests {{\n{text}}}\n");
-        assert_eq!(found("crates/a/src/a.rs", &tested).len(), 2);
+        assert_eq!(findings("crates/a/src/a.rs", &tested).len(), 2);
         let other =
             "//! A.\nlet sql = \"pg_sleep(9)\"; sleeps(thread); let script = \"sleep 9\";\n";
-        assert!(found("crates/a/tests/a.rs", other).is_empty());
+        assert!(findings("crates/a/tests/a.rs", other).is_empty());
     }
 
     #[test]
@@ -297,20 +297,23 @@ mod tests {
             "match connection.greeting().rules.era {",
         ] {
             let text = format!("//! A.\n{line}\n");
-            assert_eq!(found("crates/a/src/a.rs", &text).len(), 1, "{line}");
-            assert!(found("crates/a/tests/a.rs", &text).is_empty(), "{line}");
-            assert!(found("crates/proto/src/revision/era.rs", &text).is_empty(), "{line}");
+            assert_eq!(findings("crates/a/src/a.rs", &text).len(), 1, "{line}");
+            assert!(findings("crates/a/tests/a.rs", &text).is_empty(), "{line}");
+            assert!(findings("crates/proto/src/revision/era.rs", &text).is_empty(), "{line}");
         }
         for line in ["UpstreamEra::Auto;", "if rules.has_sessions {}", "match operation {"] {
-            assert!(found("crates/a/src/a.rs", &format!("//! A.\n{line}\n")).is_empty(), "{line}");
+            assert!(
+                findings("crates/a/src/a.rs", &format!("//! A.\n{line}\n")).is_empty(),
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn a_file_has_an_opening_and_content() {
-        assert_eq!(found("a/a.rs", "fn a() {}\n").len(), 1);
-        assert_eq!(found("a/a.rs", "//! Nothing.\n").len(), 1);
-        assert!(found("a/a.rs", "//! Something.\nfn a() {}\n").is_empty());
+        assert_eq!(findings("a/a.rs", "fn a() {}\n").len(), 1);
+        assert_eq!(findings("a/a.rs", "//! Nothing.\n").len(), 1);
+        assert!(findings("a/a.rs", "//! Something.\nfn a() {}\n").is_empty());
     }
 
     #[test]
@@ -319,12 +322,12 @@ mod tests {
         let tests = |lines: usize| {
             format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "b();\n".repeat(lines - 3))
         };
-        assert!(found("a/a.rs", &code(500)).is_empty());
-        assert!(found("a/a.rs", &(code(500) + &tests(200))).is_empty());
+        assert!(findings("a/a.rs", &code(500)).is_empty());
+        assert!(findings("a/a.rs", &(code(500) + &tests(200))).is_empty());
         assert!(
-            found("a/a.rs", &(code(500) + &tests(201)))[0].contains("701 lines with the tests")
+            findings("a/a.rs", &(code(500) + &tests(201)))[0].contains("701 lines with the tests")
         );
-        assert!(found("a/a.rs", &code(501))[0].contains("501 lines of code"));
+        assert!(findings("a/a.rs", &code(501))[0].contains("501 lines of code"));
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn check_transcript(file: &File, findings: &mut Findings) {
 mod tests {
     use super::*;
 
-    fn found(path: &str, text: &str) -> Vec<String> {
+    fn findings(path: &str, text: &str) -> Vec<String> {
         let mut findings = Findings::default();
         check(&[File { path: path.into(), text: text.into() }], &mut findings);
         findings.0.retain(|finding| finding.starts_with(path));
@@ -88,17 +88,17 @@ mod tests {
     #[test]
     fn a_transcript_has_prose_and_a_clause() {
         let path = "acceptance/transcripts/a.txt";
-        assert!(found(path, "It pings: always.\nSpec: seed 002, ping\n\n> {}\n").is_empty());
-        assert!(found(path, "Spec: seed 002, ping\n\n> {}\n")[0].contains("no prose"));
-        assert!(found(path, "It pings.\n\n> {}\n< Spec: no\n")[0].contains("no `Spec:` line"));
+        assert!(findings(path, "It pings: always.\nSpec: seed 002, ping\n\n> {}\n").is_empty());
+        assert!(findings(path, "Spec: seed 002, ping\n\n> {}\n")[0].contains("no prose"));
+        assert!(findings(path, "It pings.\n\n> {}\n< Spec: no\n")[0].contains("no `Spec:` line"));
     }
 
     #[test]
     fn a_word_of_the_workplace_is_reported_unless_it_is_allowed() {
         assert_eq!(
-            found("a.md", "see\n../shared/spec\n"),
+            findings("a.md", "see\n../shared/spec\n"),
             ["a.md:2: `shared/`; remove it: it belongs to the development environment"]
         );
-        assert!(found(".ci/run", "../shared/spec\n").is_empty());
+        assert!(findings(".ci/run", "../shared/spec\n").is_empty());
     }
 }

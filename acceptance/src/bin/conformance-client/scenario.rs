@@ -29,7 +29,7 @@ pub(super) async fn perform(url: &str) -> Result<(), String> {
         "json-schema-2020-12-preservation" => echo_schema(&client).await?,
         "sep-2322-client-request-state" => every_tool(&client, &json!({})).await?,
         "sep-2640-client-no-prefetch" => {
-            client.list(ListKind::Skills).await.map_err(told)?;
+            client.list(ListKind::Skills).await.map_err(fault_text)?;
         }
         _ if name.starts_with("sep-2640-client-verify-") => skills::load_all(&client).await?,
         _ => return Err(format!("unknown scenario `{name}`")),
@@ -47,12 +47,12 @@ async fn connect(url: &str) -> Result<Client, String> {
         let is_stateless = revision.rules().era == Era::Stateless;
         (dialect.stateless, dialect.handshake) = (is_stateless, !is_stateless);
     }
-    let address = Address::Http(HttpAddress::new("suite", url).map_err(told)?);
+    let address = Address::Http(HttpAddress::new("suite", url).map_err(fault_text)?);
     let client = ClientBuilder::new("creole-conformance-client", env!("CARGO_PKG_VERSION"));
     let client = client
         .dialect(dialect)
         .on_form(|input_request| std::future::ready(filled_in(input_request)));
-    client.connect(address).await.map_err(told)
+    client.connect(address).await.map_err(fault_text)
 }
 
 /// A form with every default filled in, and every other boolean set to true.
@@ -70,19 +70,19 @@ fn filled_in(input_request: InputRequest) -> Option<Raw> {
 }
 
 async fn tools(client: &Client) -> Result<(), String> {
-    client.list(ListKind::Tools).await.map(drop).map_err(told)
+    client.list(ListKind::Tools).await.map(drop).map_err(fault_text)
 }
 
 /// Lists the tools, as any host does first, and calls one.
 async fn call(client: &Client, tool: &str, arguments: &Value) -> Result<(), String> {
     tools(client).await?;
-    client.call_tool(tool, arguments).await.map(drop).map_err(told)
+    client.call_tool(tool, arguments).await.map(drop).map_err(fault_text)
 }
 
 /// Calls every callable tool.
 async fn every_tool(client: &Client, arguments: &Value) -> Result<(), String> {
-    for tool in client.list(ListKind::Tools).await.map_err(told)? {
-        client.call_tool(tool.name(), arguments).await.map_err(told)?;
+    for tool in client.list(ListKind::Tools).await.map_err(fault_text)? {
+        client.call_tool(tool.name(), arguments).await.map_err(fault_text)?;
     }
     Ok(())
 }
@@ -90,11 +90,11 @@ async fn every_tool(client: &Client, arguments: &Value) -> Result<(), String> {
 /// Calls every tool, reads every resource, gets every prompt.
 async fn everything(client: &Client) -> Result<(), String> {
     every_tool(client, &json!({})).await?;
-    for resource in client.list(ListKind::Resources).await.map_err(told)? {
-        client.read_resource(resource.name()).await.map_err(told)?;
+    for resource in client.list(ListKind::Resources).await.map_err(fault_text)? {
+        client.read_resource(resource.name()).await.map_err(fault_text)?;
     }
-    for prompt in client.list(ListKind::Prompts).await.map_err(told)? {
-        client.get_prompt(prompt.name(), &json!({})).await.map_err(told)?;
+    for prompt in client.list(ListKind::Prompts).await.map_err(fault_text)? {
+        client.get_prompt(prompt.name(), &json!({})).await.map_err(fault_text)?;
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ async fn calls_of_the_context(client: &Client) -> Result<(), String> {
     tools(client).await?;
     for expected in context["toolCalls"].as_array().into_iter().flatten() {
         let tool = expected["name"].as_str().unwrap_or_default();
-        client.call_tool(tool, &expected["arguments"]).await.map_err(told)?;
+        client.call_tool(tool, &expected["arguments"]).await.map_err(fault_text)?;
     }
     Ok(())
 }
@@ -114,14 +114,14 @@ async fn calls_of_the_context(client: &Client) -> Result<(), String> {
 /// Sends the schema of one tool back through another, unchanged.
 async fn echo_schema(client: &Client) -> Result<(), String> {
     let rules = client.connection().greeting().rules;
-    let tools = client.list(ListKind::Tools).await.map_err(told)?;
+    let tools = client.list(ListKind::Tools).await.map_err(fault_text)?;
     let tool = tools.iter().find(|tool| tool.name() == "json_schema_2020_12_tool");
     let tool = Raw::parse(tool.ok_or("the tool with the schema is missing")?.text(rules));
     let tool = tool.map_err(|error| error.to_string())?;
     let schema = tool.as_object().and_then(|tool| tool.get("inputSchema")).ok_or("no schema")?;
     let arguments = Raw::parse(&format!(r#"{{"schema":{schema}}}"#));
     let arguments = arguments.map_err(|error| error.to_string())?;
-    client.call_tool("json_schema_echo", &arguments).await.map(drop).map_err(told)
+    client.call_tool("json_schema_echo", &arguments).await.map(drop).map_err(fault_text)
 }
 
 fn variable(name: &str) -> Result<String, String> {
@@ -129,6 +129,6 @@ fn variable(name: &str) -> Result<String, String> {
 }
 
 /// The text of the fault.
-pub(super) fn told(fault: Fault) -> String {
+pub(super) fn fault_text(fault: Fault) -> String {
     format!("{:?}: {fault:?}", fault.kind)
 }

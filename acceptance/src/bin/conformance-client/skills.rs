@@ -9,12 +9,12 @@ use creole::proto::model::ListKind;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::scenario::told;
+use super::scenario::fault_text;
 
 /// Loads every skill with all of its files, and stops at the first that does not match its entry.
 pub(super) async fn load_all(client: &Client) -> Result<(), String> {
     let rules = client.connection().greeting().rules;
-    for skill in client.list(ListKind::Skills).await.map_err(told)? {
+    for skill in client.list(ListKind::Skills).await.map_err(fault_text)? {
         let entry = serde_json::from_str(skill.text(rules)).map_err(|error| error.to_string())?;
         load(client, &entry).await?;
     }
@@ -38,7 +38,7 @@ async fn load(client: &Client, entry: &Value) -> Result<(), String> {
 /// The content of a file, if it has the size and the digest of its entry.
 async fn verified(client: &Client, file: &Value) -> Result<String, String> {
     let uri = file["uri"].as_str().ok_or("a file without a uri")?;
-    let read = client.read_resource(uri).await.map_err(told)?;
+    let read = client.read_resource(uri).await.map_err(fault_text)?;
     let read: Value = read.decode().map_err(|error| error.to_string())?;
     let text = read["contents"][0]["text"].as_str().ok_or("a file without text")?;
     let mut digest = String::from("sha256:");

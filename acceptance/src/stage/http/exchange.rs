@@ -143,7 +143,7 @@ fn read(
         // The waiting side may be gone.
         let _ = begun.send(());
         let events = Events::new(connection.body(&head)).filter(|event| !event.data.is_empty());
-        events.for_each(|event| hear(client, kind, event.data));
+        events.for_each(|event| on_line(client, kind, event.data));
         return Ok(());
     }
     let mut body = String::new();
@@ -163,12 +163,12 @@ fn document(client: &Client, kind: ClientLineKind, head: &Head, body: String) {
             // On a pipe a response without a request is silently ignored. Here it is rejected.
             client.note(&format!("an input response was rejected with {status}: {body}"));
         }
-        _ if body.starts_with(['{', '[']) => hear(client, kind, body),
+        _ if body.starts_with(['{', '[']) => on_line(client, kind, body),
         _ => client.hear(format!("(status {status}: {body})")),
     }
 }
 
-fn hear(client: &Client, kind: ClientLineKind, line: String) {
+fn on_line(client: &Client, kind: ClientLineKind, line: String) {
     if kind == ClientLineKind::Initialize {
         let initialize_result: Value = serde_json::from_str(&line).unwrap_or_default();
         if let Some(version) = initialize_result["result"]["protocolVersion"].as_str() {

@@ -111,7 +111,7 @@ mod tests {
         fn exit(&self, _: &Id) {}
     }
 
-    fn speak() {
+    fn log_event() {
         tracing::error!("broken");
         tracing::warn!("odd");
         tracing::info!("usual");
@@ -132,16 +132,16 @@ mod tests {
             tracing::info!("usual");
             let _span = tracing::error_span!("place").entered();
             assert_eq!(counts(), [0, 0]);
-            speak();
+            log_event();
             assert_eq!(counts(), [1, 2]);
             assert!(!tracing::enabled!(tracing::Level::INFO));
             set_level(LevelFilter::INFO);
             assert!(tracing::enabled!(tracing::Level::INFO));
             assert!(!tracing::enabled!(tracing::Level::DEBUG));
-            speak();
+            log_event();
             assert_eq!(counts(), [1, 5]);
             set_level(LevelFilter::ERROR);
-            speak();
+            log_event();
             assert_eq!(counts(), [1, 6]);
         });
     }

@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    fn said(url: &str, has_credentials: bool, data: Value) -> String {
+    fn explained(url: &str, has_credentials: bool, data: Value) -> String {
         let given = GivenUrl { url: url.to_owned(), has_credentials };
         let fault = Fault::new(FaultKind::BackendUnavailable, "it broke");
         given.explain(fault.with_data(Raw::from_value(&data))).detail
@@ -69,15 +69,16 @@ mod tests {
     fn a_status_is_explained_by_what_was_typed() {
         let data = |reason: &str, status: u16| json!({"reason": reason, "upstream": "h", "status": status});
         let nothing = "`h` responds with status 404 at `/`; MCP endpoints are often at `/mcp`";
-        assert_eq!(said("http://h?key=1", false, data("not_found", 404)), nothing);
+        assert_eq!(explained("http://h?key=1", false, data("not_found", 404)), nothing);
         assert_eq!(
-            said("http://h/mcp", false, data("not_found", 404)),
+            explained("http://h/mcp", false, data("not_found", 404)),
             "`h` responds with status 404 at `/mcp`"
         );
         let refused = "`h` refused these credentials (status 401)";
-        assert_eq!(said("http://h/", true, data("unauthorized", 401)), refused);
+        assert_eq!(explained("http://h/", true, data("unauthorized", 401)), refused);
         assert!(
-            said("http://h/", false, data("unauthorized", 401)).contains("--header 'Authorization")
+            explained("http://h/", false, data("unauthorized", 401))
+                .contains("--header 'Authorization")
         );
     }
 
@@ -85,7 +86,7 @@ mod tests {
     fn a_connection_that_breaks_off_may_be_a_tls_port() {
         let lost = json!({"reason": "connection_lost", "upstream": "h"});
         let message = "it broke; it may be a TLS port: try `https://`";
-        assert_eq!(said("http://h/mcp", false, lost.clone()), message);
-        assert_eq!(said("https://h/mcp", false, lost), "it broke");
+        assert_eq!(explained("http://h/mcp", false, lost.clone()), message);
+        assert_eq!(explained("https://h/mcp", false, lost), "it broke");
     }
 }

@@ -179,7 +179,7 @@ mod tests {
         plan.map(|plan| plan.auth).map_err(|problem| problem.into_error("creole.toml", &text))
     }
 
-    fn said(table: &str) -> String {
+    fn error_text(table: &str) -> String {
         let error = read(table).unwrap_err();
         let location = error
             .location
@@ -263,7 +263,7 @@ mod tests {
             ),
         ];
         for (table, expected) in cases {
-            assert_eq!(said(&table), expected, "{table}");
+            assert_eq!(error_text(&table), expected, "{table}");
         }
     }
 

@@ -317,7 +317,7 @@ fn each_error_names_its_position_and_problem() {
         ),
     ];
     for (text, expected) in cases {
-        assert_eq!(said(&refusal(text)), expected, "{text}");
+        assert_eq!(error_text(&refusal(text)), expected, "{text}");
     }
 }
 
@@ -382,7 +382,11 @@ fn each_refusal_of_a_dialect_names_the_place_and_what_is_wrong_there() {
         ),
     ];
     for (table, expected) in cases {
-        assert_eq!(said(&refusal(&format!("[server.dialect]\n{table}"))), expected, "{table}");
+        assert_eq!(
+            error_text(&refusal(&format!("[server.dialect]\n{table}"))),
+            expected,
+            "{table}"
+        );
     }
 }
 
@@ -414,7 +418,7 @@ fn a_byte_order_mark_and_carriage_returns_are_no_fault() {
 }
 
 /// The location and the message.
-fn said(error: &ConfigError) -> String {
+fn error_text(error: &ConfigError) -> String {
     match &error.location {
         Some(location) => format!("{}:{} {}", location.line, location.column, error.message),
         None => error.message.clone(),

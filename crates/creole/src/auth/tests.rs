@@ -138,7 +138,7 @@ fn granted(decision: AuthDecision) -> Principal {
 }
 
 #[track_caller]
-fn refused(decision: AuthDecision) -> Challenge {
+fn challenge_of(decision: AuthDecision) -> Challenge {
     match decision {
         AuthDecision::Refused(challenge) => challenge,
         AuthDecision::Granted(principal) => panic!("{principal:?}"),
@@ -174,7 +174,7 @@ async fn a_real_hash_lets_in_its_password_only() {
     let decision = authenticator.authenticate(Some(&right), None).await;
     assert_eq!(&*granted(decision).id, "user:alice");
     let wrong = authenticator.authenticate(Some(&basic("alice", "correct horse")), None).await;
-    assert_eq!(refused(wrong).status, StatusCode::UNAUTHORIZED);
+    assert_eq!(challenge_of(wrong).status, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
@@ -203,11 +203,12 @@ async fn a_key_lets_in_until_its_end() {
         ids.iter().map(|id| &**id).collect::<Vec<_>>(),
         ["key:ci", "key:bare", "key:inline"]
     );
-    let expired = refused(authenticator.authenticate(Some(&bearer(&keys[1].key)), peer(1)).await);
+    let expired =
+        challenge_of(authenticator.authenticate(Some(&bearer(&keys[1].key)), peer(1)).await);
     let unknown = NewKey::random().key;
-    let unknown = refused(authenticator.authenticate(Some(&bearer(&unknown)), peer(1)).await);
+    let unknown = challenge_of(authenticator.authenticate(Some(&bearer(&unknown)), peer(1)).await);
     let garbage = HeaderValue::from_bytes(b"Bearer \xff, Basic x").unwrap();
-    let garbage = refused(authenticator.authenticate(Some(&garbage), peer(1)).await);
+    let garbage = challenge_of(authenticator.authenticate(Some(&garbage), peer(1)).await);
     assert_eq!((&expired, &expired), (&unknown, &garbage));
     assert_eq!(expired.status, StatusCode::UNAUTHORIZED);
     assert_eq!(fixture.work.total(), 0, "a key needs no slow hash");
@@ -253,7 +254,7 @@ async fn a_challenge_offers_the_configured_schemes() {
     ];
     for (with_users, with_keys, header, expected) in cases {
         let authenticator = fixture.open(settings(with_users, with_keys)).unwrap();
-        let challenge = refused(authenticator.authenticate(header, peer(1)).await);
+        let challenge = challenge_of(authenticator.authenticate(header, peer(1)).await);
         assert_eq!((challenge.status, offers(&challenge)), (StatusCode::UNAUTHORIZED, expected));
         let response = challenge.into_response::<String>();
         assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
@@ -277,14 +278,14 @@ async fn a_principal_without_the_role_is_forbidden() {
     let authenticator = fixture.open(settings).unwrap();
     granted(authenticator.authenticate(Some(&basic("alice", "sesame")), None).await);
     granted(authenticator.authenticate(Some(&bearer(&with_role.key)), None).await);
-    let bob = refused(authenticator.authenticate(Some(&basic("bob", "open")), None).await);
+    let bob = challenge_of(authenticator.authenticate(Some(&basic("bob", "open")), None).await);
     assert_eq!((bob.status, offers(&bob)), (StatusCode::FORBIDDEN, vec![]));
-    let poor = refused(authenticator.authenticate(Some(&bearer(&without.key)), None).await);
+    let poor = challenge_of(authenticator.authenticate(Some(&bearer(&without.key)), None).await);
     let scope = "Bearer realm=\"creole\", error=\"insufficient_scope\", scope=\"mcp\"";
     assert_eq!((poor.status, offers(&poor)), (StatusCode::FORBIDDEN, vec![scope]));
     assert_eq!(poor.body, bob.body);
     // An unknown caller does not learn that there is a role.
-    let challenge = refused(authenticator.authenticate(Some(&basic("bob", "no")), None).await);
+    let challenge = challenge_of(authenticator.authenticate(Some(&basic("bob", "no")), None).await);
     assert_eq!(challenge.status, StatusCode::UNAUTHORIZED);
     assert!(Requirement::none().check(&Principal::local()).is_ok());
     assert!(Requirement::role("mcp").check(&Principal::local()).is_err());
@@ -315,7 +316,7 @@ async fn failures_are_indistinguishable_by_response_and_cost() {
     let mut answers = Vec::new();
     for (number, header) in (0..).zip(&wrong) {
         let header = HeaderValue::from_bytes(header).unwrap();
-        answers.push(refused(authenticator.authenticate(Some(&header), peer(number)).await));
+        answers.push(challenge_of(authenticator.authenticate(Some(&header), peer(number)).await));
         assert_eq!(fixture.work.total(), answers.len(), "one hash for each: {header:?}");
     }
     assert_eq!(answers[0].status, StatusCode::UNAUTHORIZED);
@@ -343,7 +344,7 @@ async fn with_different_costs_an_unknown_user_costs_as_much_as_a_known_one() {
     for number in 0..40 {
         for from in [1, 2] {
             let header = basic(&format!("nobody{number}"), "sesame");
-            refused(authenticator.authenticate(Some(&header), peer(number * 2 + from)).await);
+            challenge_of(authenticator.authenticate(Some(&header), peer(number * 2 + from)).await);
         }
         let costs = std::mem::take(&mut *fixture.work.costs.lock().unwrap());
         assert_eq!(costs[0], costs[1], "all attempts with one name cost the same");
@@ -357,7 +358,7 @@ async fn a_file_without_users_has_the_default_cost_and_authenticates_no_caller()
     let fixture = AuthFixture::new();
     let users = Some(fixture.write("users.txt", "# nobody\n"));
     let authenticator = fixture.open(AuthSettings { users, ..AuthSettings::default() }).unwrap();
-    refused(authenticator.authenticate(Some(&basic("", "")), None).await);
+    challenge_of(authenticator.authenticate(Some(&basic("", "")), None).await);
     assert_eq!(*fixture.work.costs.lock().unwrap(), [USUAL]);
 }
 
@@ -389,7 +390,7 @@ async fn a_reload_clears_the_password_cache() {
     assert_eq!(fixture.work.total(), 3, "the password is verified again");
     fixture.write("users.txt", &user("bob", "open", USUAL, "mcp"));
     authenticator.clone().reload().unwrap();
-    refused(authenticator.authenticate(Some(&alice), None).await);
+    challenge_of(authenticator.authenticate(Some(&alice), None).await);
     let bob = granted(authenticator.authenticate(Some(&bob), None).await);
     assert!(bob.has_role("mcp"), "the new roles apply");
 }
@@ -412,7 +413,7 @@ async fn a_check_that_began_before_a_reload_is_not_remembered_after_it() {
     authenticator.reload().unwrap();
     fixture.work.close(false);
     granted(begun.await.unwrap());
-    refused(authenticator.authenticate(Some(&basic("alice", "sesame")), None).await);
+    challenge_of(authenticator.authenticate(Some(&basic("alice", "sesame")), None).await);
 }
 
 #[tokio::test]

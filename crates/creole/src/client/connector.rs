@@ -142,7 +142,7 @@ impl Connector {
         let support = self.supported_eras();
         let first = self.only_era().or(support.era_for(caller)).unwrap_or(caller);
         let second = self.only_era().is_none().then(|| first.other());
-        let is_sure = support.speaks(first) == Some(true);
+        let is_sure = support.supports(first) == Some(true);
         let order = EraOrder { first, second, is_first_known: is_sure };
         let opened = negotiation::open(program, self.negotiation_terms(offer), order).await?;
         if let Some(lacks) = opened.missing_era {

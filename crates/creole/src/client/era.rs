@@ -66,13 +66,13 @@ impl EraSupport {
     }
 
     /// Whether the server supports this era, if that is known.
-    pub fn speaks(self, era: Era) -> Option<bool> {
+    pub fn supports(self, era: Era) -> Option<bool> {
         self.0.get(era)
     }
 
     /// The best era for a caller of this era: its own unless the server lacks it. `None` while that is unknown.
     pub fn era_for(self, caller: Era) -> Option<Era> {
-        self.speaks(caller).map(|speaks| if speaks { caller } else { caller.other() })
+        self.supports(caller).map(|speaks| if speaks { caller } else { caller.other() })
     }
 }
 

@@ -92,7 +92,7 @@ mod tests {
     use crate::input::url_elicitation;
     use crate::random::failure;
 
-    fn asks() -> Vec<KeyedInputRequest> {
+    fn input_requests() -> Vec<KeyedInputRequest> {
         vec![KeyedInputRequest {
             key: "k".to_owned(),
             question: url_elicitation("Sign in", "https://a.example/"),
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn without_random_bytes_no_client_is_sent_a_constant_id() {
         let (mut requests, known) = failure::during(|| {
-            let mut requests = asks();
+            let mut requests = input_requests();
             let known = UrlElicitations::default().take_accepted(&mut requests);
             (requests, known)
         });
@@ -118,12 +118,12 @@ mod tests {
     fn a_page_is_asked_for_until_somebody_agrees() {
         let mut elicitations = UrlElicitations::default();
         for (action, is_asked_again) in [("decline", true), ("accept", false)] {
-            let mut requests = asks();
+            let mut requests = input_requests();
             assert!(elicitations.take_accepted(&mut requests).unwrap().is_empty());
             let response = Raw::from_value(&json!({"action": action}));
             elicitations
                 .record_accepted(&ResponsesByKey::from([("k".to_owned(), response.clone())]));
-            let mut again = asks();
+            let mut again = input_requests();
             let known = elicitations.take_accepted(&mut again).unwrap();
             assert_eq!(again.is_empty(), !is_asked_again, "{action}");
             assert_eq!(known.get("k"), (!is_asked_again).then_some(&response));

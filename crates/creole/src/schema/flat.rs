@@ -21,7 +21,7 @@ impl FlatSchema {
 
     /// The simple part of any schema: a value that it rejects is invalid, a value that it accepts may be invalid too.
     pub(super) fn sketch(schema: &Value) -> Self {
-        Self(compile::sketch(schema))
+        Self(compile::approximate(schema))
     }
 
     pub(super) fn validate(&self, instance: &Value) -> Result<(), Vec<Violation>> {

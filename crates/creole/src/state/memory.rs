@@ -92,7 +92,7 @@ impl MemoryState {
         let mut data = self.data();
         data.sweep(now, SWEPT_PER_WRITE);
         let found = data.entries.version(space, key, now);
-        if !condition.holds(found) {
+        if !condition.matches(found) {
             return Ok(None);
         }
         let max = self.limits.entries;
@@ -123,7 +123,7 @@ impl MemoryState {
         let mut data = self.data();
         data.sweep(now, SWEPT_PER_WRITE);
         let found = data.entries.version(space, key, now);
-        let exists = found.is_some() && condition.holds(found);
+        let exists = found.is_some() && condition.matches(found);
         if exists {
             data.entries.prolong(space, key, ttl.map(|ttl| deadline(now, ttl)));
         }
@@ -135,7 +135,7 @@ impl MemoryState {
         let mut data = self.data();
         data.sweep(now, SWEPT_PER_WRITE);
         let found = data.entries.version(space, key, now);
-        let exists = found.is_some() && condition.holds(found);
+        let exists = found.is_some() && condition.matches(found);
         if exists {
             let MemoryData { entries, quota, .. } = &mut *data;
             entries.remove(space, key, quota);

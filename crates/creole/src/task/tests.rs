@@ -31,14 +31,14 @@ use crate::random::failure;
 use crate::seal::Sealer;
 use crate::state::State;
 use support::{
-    ask, asking, at_once, get, kind, make, modern, never, older, tasks, tasks_in, text, until,
-    update,
+    ask, get, immediate_result, kind, make, modern, never, older, tasks, tasks_in, text, until,
+    update, with_input_request,
 };
 
 #[tokio::test(start_paused = true)]
 async fn a_task_of_another_principal_is_unknown_to_every_method() {
     let tasks = tasks(TaskLimits::default());
-    let id = make(&tasks, older("ada"), asking()).await.unwrap().id;
+    let id = make(&tasks, older("ada"), with_input_request()).await.unwrap().id;
     until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
     let id = || id.clone();
     for stranger in [modern("eve"), older("eve"), older("")] {
@@ -67,7 +67,7 @@ async fn ids_are_long_and_never_the_same() {
     let tasks = tasks(TaskLimits::default());
     let mut ids = std::collections::HashSet::new();
     for _ in 0..50 {
-        let id = make(&tasks, modern("ada"), at_once("x")).await.unwrap().id;
+        let id = make(&tasks, modern("ada"), immediate_result("x")).await.unwrap().id;
         assert_eq!(id.len(), 32);
         assert!(ids.insert(id));
     }
@@ -78,25 +78,25 @@ async fn tasks_are_bounded_for_each_caller_and_in_all_until_they_expire() {
     let limits = TaskLimits { per_principal: 2, total: 3, ..TaskLimits::default() };
     let tasks = tasks(limits);
     for _ in 0..2 {
-        make(&tasks, modern("ada"), at_once("x")).await.unwrap();
+        make(&tasks, modern("ada"), immediate_result("x")).await.unwrap();
     }
-    let refused = make(&tasks, modern("ada"), at_once("x")).await.unwrap_err();
+    let refused = make(&tasks, modern("ada"), immediate_result("x")).await.unwrap_err();
     assert!(refused.kind == FaultKind::Busy && refused.detail.contains('2'), "{refused:?}");
-    make(&tasks, modern("eve"), at_once("x")).await.unwrap();
-    let refused = make(&tasks, modern("bob"), at_once("x")).await.unwrap_err();
+    make(&tasks, modern("eve"), immediate_result("x")).await.unwrap();
+    let refused = make(&tasks, modern("bob"), immediate_result("x")).await.unwrap_err();
     assert!(refused.kind == FaultKind::Busy && refused.detail.contains('3'), "{refused:?}");
     delay(limits.ttl + Duration::from_secs(1)).await;
-    make(&tasks, modern("bob"), at_once("x")).await.unwrap();
+    make(&tasks, modern("bob"), immediate_result("x")).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_task_frees_its_slot() {
     let tasks = tasks(TaskLimits { per_principal: 1, total: 2, ..TaskLimits::default() });
-    make(&tasks, modern("ada"), at_once("x")).await.unwrap();
+    make(&tasks, modern("ada"), immediate_result("x")).await.unwrap();
     for _ in 0..5 {
-        assert_eq!(kind(make(&tasks, modern("ada"), at_once("x")).await), FaultKind::Busy);
+        assert_eq!(kind(make(&tasks, modern("ada"), immediate_result("x")).await), FaultKind::Busy);
     }
-    make(&tasks, modern("eve"), at_once("x")).await.unwrap();
+    make(&tasks, modern("eve"), immediate_result("x")).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,10 +132,10 @@ async fn an_expired_task_is_stopped_and_removed_and_ends_its_waiters() {
 async fn a_dropped_request_leaves_no_task_or_a_complete_one() {
     let tasks = tasks(TaskLimits { per_principal: 1000, ..TaskLimits::default() });
     for polls in 0..6 {
-        let mut making = Box::pin(make(&tasks, modern("ada"), at_once("x")));
+        let mut making = Box::pin(make(&tasks, modern("ada"), immediate_result("x")));
         for _ in 0..polls {
             if polled_once(&mut making).await.is_some() {
-                making = Box::pin(make(&tasks, modern("ada"), at_once("x")));
+                making = Box::pin(make(&tasks, modern("ada"), immediate_result("x")));
             }
         }
         drop(making);
@@ -168,7 +168,7 @@ async fn polled_once<T>(future: &mut (impl Future<Output = T> + Unpin)) -> Optio
 async fn a_result_that_is_too_long_to_keep_fails_the_task() {
     let tasks = tasks(TaskLimits { record_bytes: 2000, ..TaskLimits::default() });
     let long: &'static str = "x".repeat(3000).leak();
-    let id = make(&tasks, modern("ada"), at_once(long)).await.unwrap().id;
+    let id = make(&tasks, modern("ada"), immediate_result(long)).await.unwrap().id;
     let state = until(&tasks, &id, TaskState::is_terminal).await;
     let TaskState::Ended(TaskOutcome::Fault(fault)) = state else { panic!("{state:?}") };
     assert!(fault.kind == FaultKind::ToolFailed && fault.detail.contains("2000"), "{fault:?}");
@@ -177,7 +177,7 @@ async fn a_result_that_is_too_long_to_keep_fails_the_task() {
 #[tokio::test(start_paused = true)]
 async fn input_responses_that_are_too_long_are_refused_and_others_are_accepted() {
     let tasks = tasks(TaskLimits { record_bytes: 2000, ..TaskLimits::default() });
-    let id = make(&tasks, modern("ada"), asking()).await.unwrap().id;
+    let id = make(&tasks, modern("ada"), with_input_request()).await.unwrap().id;
     until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
     let long = json!({"a": "x".repeat(3000)});
     assert_eq!(
@@ -218,7 +218,7 @@ async fn the_list_is_split_into_pages_for_its_owner_only() {
     let tasks = tasks(TaskLimits::default());
     let mut made = Vec::new();
     for _ in 0..5 {
-        made.push(make(&tasks, older("ada"), at_once("x")).await.unwrap().id);
+        made.push(make(&tasks, older("ada"), immediate_result("x")).await.unwrap().id);
     }
     let (mut seen, mut cursor) = (Vec::new(), None);
     for _ in 0..3 {
@@ -248,7 +248,7 @@ async fn race<A, B>(
     let limits = TaskLimits { per_principal: 10_000, ..TaskLimits::default() };
     let tasks = tasks_in(state.clone(), limits);
     for _ in 0..rounds {
-        let id = make(&tasks, modern("ada"), asking()).await.unwrap().id;
+        let id = make(&tasks, modern("ada"), with_input_request()).await.unwrap().id;
         until(&tasks, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
         let key = TaskKey::new("ada", &id);
         let store = tasks.shared.store.clone();
@@ -340,7 +340,7 @@ mod in_a_file {
         let folder = tempfile::tempdir().unwrap();
         let here = tasks_in(opened(&folder).await, TaskLimits::default());
         let there = tasks_in(opened(&folder).await, TaskLimits::default());
-        let id = make(&here, modern("ada"), asking()).await.unwrap().id;
+        let id = make(&here, modern("ada"), with_input_request()).await.unwrap().id;
         until(&there, &id, |state| matches!(state, TaskState::InputRequired(_))).await;
         let operation = Operation::TaskResult { id: id.clone() };
         let waiting = {
@@ -368,7 +368,7 @@ mod in_a_file {
         let folder = tempfile::tempdir().unwrap();
         let (over, open) = {
             let tasks = tasks_in(opened(&folder).await, TaskLimits::default());
-            let over = make(&tasks, modern("ada"), at_once("kept")).await.unwrap().id;
+            let over = make(&tasks, modern("ada"), immediate_result("kept")).await.unwrap().id;
             until(&tasks, &over, TaskState::is_terminal).await;
             let open = make(&tasks, modern("ada"), never()).await.unwrap().id;
             // As if it had been killed long ago: its heartbeat has expired.

@@ -25,7 +25,7 @@ fn handshake() -> DetectedEra {
     DetectedEra::of(Rules::NEWEST_HANDSHAKE)
 }
 
-fn dialer(address: Address) -> Connector {
+fn connector_for(address: Address) -> Connector {
     Connector::new(address, profile(ClientLimits::default()))
 }
 
@@ -35,7 +35,7 @@ async fn dial(connector: &Connector) -> creole::internal::client::Connection {
 
 #[tokio::test]
 async fn a_child_of_the_newest_revision_is_used_in_it() {
-    let connector = dialer(Address::Child(child()));
+    let connector = connector_for(Address::Child(child()));
     let connection = dial(&connector).await;
     assert_eq!(connector.detected(), Some(stateless()));
     assert_eq!(text(call(&connection, tool("echo", json!({"message": "m"}))).await), "m");
@@ -46,7 +46,7 @@ const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"resultType"
 const REFUSED: &str = r#"{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"?"}}"#;
 
 /// A script that responds to lines of these methods, and to others with `otherwise`, until its input ends.
-fn answering(rows: &[(&str, &str)], otherwise: &str) -> String {
+fn response_script(rows: &[(&str, &str)], otherwise: &str) -> String {
     let rows: Vec<_> =
         rows.iter().map(|(method, answer)| format!("*'{method}'*) echo '{answer}';;")).collect();
     format!(
@@ -73,7 +73,7 @@ impl CountedProgram {
         Self { folder, program }
     }
 
-    fn way(&self) -> Address {
+    fn address(&self) -> Address {
         Address::Child(self.program.clone())
     }
 
@@ -83,16 +83,18 @@ impl CountedProgram {
     }
 }
 
-async fn dial_in(connector: &Connector, era: Era) -> creole::internal::client::Connection {
+async fn connect_in(connector: &Connector, era: Era) -> creole::internal::client::Connection {
     timeout(LONG, connector.connect_in(era, &ClientOffer::default())).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn the_probed_process_is_the_one_that_is_used() {
-    let both = answering(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
-    let old =
-        answering(&[("initialize\"", SHAKEN), ("initialized", "")], &format!("echo '{REFUSED}'"));
-    let new = answering(&[("server/discover", DISCOVERED)], &format!("echo '{REFUSED}'"));
+    let both = response_script(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
+    let old = response_script(
+        &[("initialize\"", SHAKEN), ("initialized", "")],
+        &format!("echo '{REFUSED}'"),
+    );
+    let new = response_script(&[("server/discover", DISCOVERED)], &format!("echo '{REFUSED}'"));
     let rows = [
         (&both, Era::Stateless, Era::Stateless),
         (&both, Era::Handshake, Era::Handshake),
@@ -103,13 +105,13 @@ async fn the_probed_process_is_the_one_that_is_used() {
     ];
     for (script, caller, expected) in rows {
         let server = CountedProgram::new(script);
-        let dialer = dialer(server.way());
-        let connection = dial_in(&dialer, caller).await;
+        let dialer = connector_for(server.address());
+        let connection = connect_in(&dialer, caller).await;
         assert_eq!(connection.greeting().rules.era, expected, "{caller:?} of {script}");
         assert_eq!(server.starts(), 1, "{caller:?} of {script}");
         assert_eq!(dialer.supported_eras().era_for(caller), Some(expected));
         // A detected era is not probed again.
-        dial_in(&dialer, caller).await;
+        connect_in(&dialer, caller).await;
         assert_eq!(server.starts(), 2);
         connection.close().await;
     }
@@ -117,17 +119,17 @@ async fn the_probed_process_is_the_one_that_is_used() {
 
 #[tokio::test]
 async fn a_server_of_both_eras_serves_each_caller_in_its_own() {
-    let both = answering(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
-    let connector = dialer(Address::Child(sh(&both)));
+    let both = response_script(&[("server/discover", DISCOVERED), ("initialize\"", SHAKEN)], ":");
+    let connector = connector_for(Address::Child(sh(&both)));
     for era in [Era::Stateless, Era::Handshake, Era::Stateless, Era::Handshake] {
-        assert_eq!(dial_in(&connector, era).await.greeting().rules.era, era);
+        assert_eq!(connect_in(&connector, era).await.greeting().rules.era, era);
     }
     assert_eq!(connector.supported_eras(), EraSupport::BOTH);
     for revision in ["2025-06-18", "2026-07-28"] {
         let rules = Revision::from_name(revision).unwrap().rules();
-        let pinned = dialer(Address::Child(sh(&both))).pin_revision(rules);
+        let pinned = connector_for(Address::Child(sh(&both))).pin_revision(rules);
         for era in [Era::Stateless, Era::Handshake] {
-            assert_eq!(dial_in(&pinned, era).await.greeting().rules.era, rules.era);
+            assert_eq!(connect_in(&pinned, era).await.greeting().rules.era, rules.era);
         }
     }
 }
@@ -135,13 +137,13 @@ async fn a_server_of_both_eras_serves_each_caller_in_its_own() {
 #[tokio::test]
 async fn a_pinned_revision_is_the_one_that_is_proposed() {
     let echo = SHAKEN.replace("2025-11-25", r#"'"$version"'"#);
-    let script = answering(&[("initialize\"", &echo)], ":").replace(
+    let script = response_script(&[("initialize\"", &echo)], ":").replace(
         "case $line",
         "version=$(printf '%s' \"$line\" | sed -E 's/.*\"protocolVersion\":\"([^\"]+)\".*/\\1/')\ncase $line",
     );
     for revision in ["2025-11-25", "2025-06-18", "2024-11-05"] {
         let rules = Revision::from_name(revision).unwrap().rules();
-        let dialer = dialer(Address::Child(sh(&script))).pin_revision(rules);
+        let dialer = connector_for(Address::Child(sh(&script))).pin_revision(rules);
         assert_eq!(dial(&dialer).await.greeting().version, revision);
     }
 }
@@ -151,14 +153,14 @@ async fn a_child_that_exits_fails_or_is_silent_when_probed_gets_a_handshake() {
     for (reaction, starts) in
         [("exit 1", 2), (&*format!("echo '{REFUSED}'; continue"), 1), ("continue", 1)]
     {
-        let script = answering(&[("initialize\"", SHAKEN)], ":");
+        let script = response_script(&[("initialize\"", SHAKEN)], ":");
         let script = script.replacen(
             "case $line in ",
             &format!("case $line in *server/discover*) {reaction};; "),
             1,
         );
         let server = CountedProgram::new(&script);
-        let dialer = dialer(server.way());
+        let dialer = connector_for(server.address());
         let connection = dial(&dialer).await;
         assert_eq!(connection.greeting().server_info.identity.name, "sh", "{reaction}");
         assert_eq!(dialer.detected(), Some(handshake()), "{reaction}");
@@ -171,8 +173,8 @@ async fn a_child_that_exits_fails_or_is_silent_when_probed_gets_a_handshake() {
 async fn a_slow_child_is_started_once_and_used_in_its_own_era() {
     let listed = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"resultType":"complete","tools":[]}}"#;
     let rows = [("server/discover", DISCOVERED), ("initialize\"", REFUSED), ("tools/list", listed)];
-    let server = CountedProgram::new(&format!("sleep 3.5\n{}", answering(&rows, ":")));
-    let connector = dialer(server.way());
+    let server = CountedProgram::new(&format!("sleep 3.5\n{}", response_script(&rows, ":")));
+    let connector = connector_for(server.address());
     let connection = dial(&connector).await;
     assert_eq!(connection.greeting().rules.era, Era::Stateless);
     assert_eq!(server.starts(), 1);
@@ -186,14 +188,14 @@ async fn a_slow_child_is_started_once_and_used_in_its_own_era() {
 
 #[tokio::test]
 async fn a_child_that_is_silent_after_the_probe_is_replaced() {
-    let script = answering(&[("initialize\"", SHAKEN)], "exec sleep 1000");
+    let script = response_script(&[("initialize\"", SHAKEN)], "exec sleep 1000");
     let server = CountedProgram::new(&script);
     // The wait is limited by the handshake timeout.
     let limits = ClientLimits {
         handshake_timeout: std::time::Duration::from_secs(5),
         ..ClientLimits::default()
     };
-    let connector = Connector::new(server.way(), profile(limits));
+    let connector = Connector::new(server.address(), profile(limits));
     let connection = dial(&connector).await;
     assert_eq!(connection.greeting().rules.era, Era::Handshake);
     assert_eq!(server.starts(), 2);
@@ -202,12 +204,12 @@ async fn a_child_that_is_silent_after_the_probe_is_replaced() {
 #[tokio::test]
 async fn messages_before_the_probe_response_are_not_lost() {
     let text = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"early"}}"#;
-    let script = answering(&[("initialize\"", &format!("{text}'; echo '{SHAKEN}"))], ":");
+    let script = response_script(&[("initialize\"", &format!("{text}'; echo '{SHAKEN}"))], ":");
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let on_log: creole::internal::client::OnLog =
         std::sync::Arc::new(move |event| _ = sender.send(event));
     let offer = ClientOffer { on_log: Some(on_log), ..ClientOffer::default() };
-    let connector = dialer(Address::Child(sh(&script)));
+    let connector = connector_for(Address::Child(sh(&script)));
     timeout(LONG, connector.connect_in(Era::Handshake, &offer)).await.unwrap().unwrap();
     assert!(timeout(LONG, receiver.recv()).await.unwrap().is_some());
 }
@@ -226,7 +228,7 @@ async fn an_http_server_is_spoken_to_in_its_own_era() {
     // Opening a connection to a new server sends `server/discover` as well.
     for (script, expected, discoveries) in [(new, stateless(), 3), (old, handshake(), 1)] {
         let (address, seen) = serve(script).await;
-        let dialer = dialer(web(address));
+        let dialer = connector_for(web(address));
         dial(&dialer).await;
         assert_eq!(dialer.detected(), Some(expected));
         dial(&dialer).await;
@@ -248,7 +250,7 @@ async fn a_server_that_contradicts_what_is_known_is_asked_again() {
         }
     };
     let (address, _) = serve(script).await;
-    let connector = dialer(web(address));
+    let connector = connector_for(web(address));
     dial(&connector).await;
     assert_eq!(connector.detected(), Some(stateless()));
     let connection = dial(&connector).await;
@@ -260,7 +262,7 @@ async fn a_server_that_contradicts_what_is_known_is_asked_again() {
 async fn a_server_of_the_oldest_transport_is_found_even_where_only_a_handshake_is_allowed() {
     for pinned in [None, Some(Revision::newest(Era::Handshake).rules())] {
         let address = serve_old("/messages?sid=7").await;
-        let mut dialer = dialer(web(address));
+        let mut dialer = connector_for(web(address));
         if let Some(pinned) = pinned {
             dialer = dialer.pin_revision(pinned);
         }
@@ -282,7 +284,7 @@ async fn neither_an_outage_nor_a_closed_door_says_anything_about_the_era() {
     ];
     for (script, expected) in rows {
         let (address, seen) = serve(script).await;
-        let dialer = dialer(web(address));
+        let dialer = connector_for(web(address));
         let fault = dialer.connect(&ClientOffer::default()).await.unwrap_err();
         assert!(fault.detail.starts_with(expected), "{}", fault.detail);
         assert_eq!(dialer.detected(), None);
@@ -296,7 +298,7 @@ fn client() -> ClientBuilder {
     ClientBuilder::new("tester", "1").on_form(move |_| std::future::ready(Some(answer())))
 }
 
-fn said(result: &Raw) -> String {
+fn result_text(result: &Raw) -> String {
     let result: Value = result.decode().unwrap();
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
@@ -313,9 +315,9 @@ async fn the_client_lists_calls_and_answers_in_both_eras() {
         let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
         assert!(names.contains(&"echo") && names.contains(&"ask"), "{names:?}");
         let result = client.call_tool("echo", &json!({"message": "hi"})).await.unwrap();
-        assert_eq!(said(result.as_raw()), "hi");
+        assert_eq!(result_text(result.as_raw()), "hi");
         let asked = timeout(LONG, client.call_tool("ask", &json!({}))).await.unwrap();
-        assert_eq!(said(asked.unwrap().as_raw()), "hello \"Ada\"");
+        assert_eq!(result_text(asked.unwrap().as_raw()), "hello \"Ada\"");
         let unknown = client.read_resource("test://nothing").await.unwrap_err();
         assert_ne!(unknown.kind, FaultKind::BackendUnavailable, "{unknown:?}");
         client.close().await;
@@ -326,5 +328,5 @@ async fn the_client_lists_calls_and_answers_in_both_eras() {
 async fn a_client_that_cannot_be_asked_is_told_so_by_the_server() {
     let client = Client::connect(Address::Child(child())).await.unwrap();
     let outcome = timeout(LONG, client.call_tool("ask", &json!({}))).await.unwrap();
-    assert!(!outcome.is_ok_and(|result| said(result.as_raw()).starts_with("hello")));
+    assert!(!outcome.is_ok_and(|result| result_text(result.as_raw()).starts_with("hello")));
 }

@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn spelled(token: &str) -> String {
+    fn canonical(token: &str) -> String {
         let mut out = Vec::new();
         push_canonical_number(&mut out, token);
         String::from_utf8(out).unwrap()
@@ -110,7 +110,7 @@ mod tests {
         ];
         for (expected, tokens) in groups {
             for token in tokens {
-                assert_eq!(spelled(token), expected, "{token}");
+                assert_eq!(canonical(token), expected, "{token}");
             }
         }
     }
@@ -118,17 +118,17 @@ mod tests {
     #[test]
     fn large_integers_keep_their_digits() {
         for token in ["9007199254740993", "18446744073709551616", "-123456789012345678901"] {
-            assert_eq!(spelled(token), token);
+            assert_eq!(canonical(token), token);
         }
-        assert_eq!(spelled("1234567890123456789012345"), "1.234567890123456789012345e+24");
+        assert_eq!(canonical("1234567890123456789012345"), "1.234567890123456789012345e+24");
     }
 
     #[test]
     fn an_absurd_exponent_is_not_evaluated() {
         for token in ["1e99999999999999999999", "-2E-9223372036854775809", "1e9223372036854775807"]
         {
-            assert_eq!(spelled(token), token);
+            assert_eq!(canonical(token), token);
         }
-        assert_eq!(spelled("1e400"), "1e+400");
+        assert_eq!(canonical("1e400"), "1e+400");
     }
 }

@@ -217,7 +217,7 @@ impl ClientAudit {
                 let call = self.machine.set_level(Level::Info, self.now, &mut self.out);
                 self.began(call);
             }
-            ClientStep::Hear(text, index, own) => self.hear(text, *index, *own),
+            ClientStep::Hear(text, index, own) => self.receive(text, *index, *own),
             ClientStep::Cancel(index) => {
                 let call = self.call(*index);
                 self.machine.cancel(call, "enough", &mut self.out);
@@ -250,7 +250,7 @@ impl ClientAudit {
         self.account();
     }
 
-    fn hear(&mut self, text: &str, index: usize, own: bool) {
+    fn receive(&mut self, text: &str, index: usize, own: bool) {
         let call = self.call(index);
         let text = text.replace('#', &call.0.to_string());
         let requests = match serde_json::from_str::<Value>(&text) {

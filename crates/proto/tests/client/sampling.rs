@@ -11,7 +11,7 @@ use super::pair::{MachinePair, opening};
 use super::plain::{endpoint, tool};
 
 /// A call at a server of this revision that sends a sampling request with these params.
-fn asking(mode: OpenMode, params: &Value) -> (MachinePair, CallKey) {
+fn call_with_sampling(mode: OpenMode, params: &Value) -> (MachinePair, CallKey) {
     let mut pair = MachinePair::open("spec", mode, endpoint);
     pair.events.clear();
     pair.hold();
@@ -28,7 +28,7 @@ fn text(text: &str) -> Value {
 }
 
 /// The messages of the sampling request that reached the client.
-fn asked(pair: &mut MachinePair) -> Value {
+fn sampling_request(pair: &mut MachinePair) -> Value {
     let Some(ClientEvent::InputRequested { request: InputRequest::Sample { params }, .. }) =
         pair.events.last()
     else {
@@ -49,8 +49,8 @@ fn a_list_of_blocks_is_several_messages_where_messages_have_one_each() {
         (Revision::V2025_11_25, &listed),
     ] {
         let params = json!({"messages": listed, "maxTokens": 9});
-        let (mut pair, _) = asking(opening(revision), &params);
-        assert_eq!(asked(&mut pair), *expected, "{revision:?}");
+        let (mut pair, _) = call_with_sampling(opening(revision), &params);
+        assert_eq!(sampling_request(&mut pair), *expected, "{revision:?}");
     }
 }
 
@@ -67,7 +67,7 @@ fn a_model_answers_with_one_block_where_there_is_only_one() {
     ];
     for (revision, content, expected) in rows {
         let params = json!({"messages": [], "maxTokens": 9});
-        let (mut pair, _) = asking(opening(revision), &params);
+        let (mut pair, _) = call_with_sampling(opening(revision), &params);
         let Some(ClientEvent::InputRequested { key, .. }) = pair.events.pop() else { panic!() };
         let response = json!({"role": "assistant", "content": content, "model": "m"});
         pair.client.respond(key, Ok(Raw::from_value(&response)), &mut pair.to_client);
@@ -92,7 +92,7 @@ fn tools_are_offered_only_to_a_model_whose_client_supports_them() {
     for (revision, text, is_asked) in rows {
         let capabilities = ClientCapabilities::read(Object::new(text).unwrap()).into();
         let mode = OpenMode::Handshake { proposed_rules: revision.rules(), capabilities };
-        let (pair, call) = asking(mode, &tools);
+        let (pair, call) = call_with_sampling(mode, &tools);
         let event = pair.events.last();
         match is_asked {
             true => assert!(matches!(event, Some(ClientEvent::InputRequested { .. })), "{event:?}"),

@@ -129,7 +129,7 @@ pub(crate) fn step() -> impl Strategy<Value = MachineStep> {
         8 => anything().prop_map(MachineStep::Say),
         5 => (any::<usize>(), outcome()).prop_map(|(call, outcome)| MachineStep::Finish(call, outcome)),
         2 => (any::<usize>(), event()).prop_map(|(call, event)| MachineStep::Event(call, event)),
-        2 => (any::<usize>(), question()).prop_map(|(call, input_request)| MachineStep::Ask(call, input_request)),
+        2 => (any::<usize>(), input_request()).prop_map(|(call, input_request)| MachineStep::Ask(call, input_request)),
         1 => wait.prop_map(MachineStep::Wait),
         1 => change().prop_map(MachineStep::Announce),
         1 => Just(MachineStep::EndOfInput),
@@ -270,7 +270,7 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
     ];
     let fault =
         select(&FaultKind::ALL[..]).prop_map(|(kind, detail)| Fault::new(kind, detail).into());
-    let asking = question().prop_map(|input_request| {
+    let asking = input_request().prop_map(|input_request| {
         let input_requests =
             vec![KeyedInputRequest { key: "q".to_owned(), question: input_request }];
         Outcome::InputRequired { requests: input_requests, request_state: Some("s".to_owned()) }
@@ -310,7 +310,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![progress, log]
 }
 
-fn question() -> impl Strategy<Value = InputRequest> {
+fn input_request() -> impl Strategy<Value = InputRequest> {
     let schema = Raw::parse("{\"type\":\r\n\"object\"}").unwrap();
     prop_oneof![
         Just(InputRequest::Roots),

@@ -89,7 +89,7 @@ impl MachineAudit {
     }
 
     /// Whether the last step had no output.
-    pub(crate) fn said_nothing_last(&self) -> bool {
+    pub(crate) fn was_last_step_silent(&self) -> bool {
         self.last.is_nothing()
     }
 
@@ -103,7 +103,7 @@ impl MachineAudit {
                 let Some(call) = self.known(*call) else { return };
                 let (key, running) = (call.key, call.running);
                 self.machine.send_event(key, event, self.now, &mut self.out);
-                let output = self.hear();
+                let output = self.take_output();
                 assert!(output.answers.is_empty() && output.notifications <= usize::from(running));
                 output
             }
@@ -116,7 +116,7 @@ impl MachineAudit {
                 }
                 let ask = self.machine.request_input(key, input_request, self.now, &mut self.out);
                 assert_eq!(ask.is_some(), running, "only a running call may request input");
-                let output = self.hear();
+                let output = self.take_output();
                 assert_eq!(
                     (output.requests.len(), output.answers.len()),
                     (usize::from(running), 0)
@@ -128,17 +128,17 @@ impl MachineAudit {
                 self.machine.tick(self.now, &mut self.out);
                 let late = self.machine.deadline().is_some_and(|deadline| deadline <= self.now);
                 assert!(!late, "a passed deadline is still set");
-                self.hear()
+                self.take_output()
             }
             MachineStep::EndOfInput => {
                 self.machine.handle_end_of_stream(self.now, &mut self.out);
-                let output = self.hear();
+                let output = self.take_output();
                 assert!(output.answers.is_empty() && output.requests.is_empty());
                 output
             }
             MachineStep::Announce(change) => {
                 self.machine.announce(change, &mut self.out);
-                let output = self.hear();
+                let output = self.take_output();
                 assert!(output.answers.is_empty() && output.requests.is_empty());
                 output
             }
@@ -153,7 +153,7 @@ impl MachineAudit {
             MachineStep::Say(message) => {
                 self.machine.receive(&message.text(), self.now, &mut self.out);
                 self.machine.reject_overlong(&mut self.out);
-                self.last = self.hear();
+                self.last = self.take_output();
             }
             other => self.take(other),
         }
@@ -173,7 +173,7 @@ impl MachineAudit {
     /// Ends the connection.
     pub(crate) fn close(&mut self) {
         self.machine.close(self.now, &mut self.out);
-        self.hear();
+        self.take_output();
         assert_eq!(self.machine.in_flight(), 0);
         assert_eq!(self.machine.deadline(), None);
     }
@@ -198,7 +198,7 @@ impl MachineAudit {
         let taken = message.id().is_some_and(|id| self.is_taken(id));
         self.machine.receive(&message.text(), self.now, &mut self.out);
         let earlier = self.calls.len();
-        let output = self.hear();
+        let output = self.take_output();
         assert!(!taken || output.started == 0, "two calls have one id");
         for call in &mut self.calls[earlier..] {
             call.batched = matches!(message, ClientLine::Batch(_));
@@ -302,7 +302,7 @@ impl MachineAudit {
         let listens = matches!(outcome, Outcome::Complete(Payload::Listening(_))) && call.is_listen;
         call.listening |= was_running && listens;
         self.machine.finish(key, outcome.clone(), self.now, &mut self.out);
-        let output = self.hear();
+        let output = self.take_output();
         match (was_running, listens, batched) {
             (false, ..) => {
                 assert!(output.is_nothing(), "a call that is over is answered: {output:?}")
@@ -315,7 +315,7 @@ impl MachineAudit {
     }
 
     /// Reads all frames and actions, and updates the counts.
-    fn hear(&mut self) -> StepOutput {
+    fn take_output(&mut self) -> StepOutput {
         let mut output = StepOutput::default();
         let bytes = self.out.take_bytes();
         if let Some((last, lines)) = bytes.split_last() {

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::recipe::secret::Secret;
 
-    fn held() -> SecretSource {
+    fn stored_secret() -> SecretSource {
         SecretSource::Inline(Secret("hunter2000".into()))
     }
 
@@ -198,13 +198,13 @@ mod tests {
 
     #[test]
     fn the_first_security_requirement_with_secrets_is_used() {
-        let basic = SchemeSecret::Basic { user: "ann".into(), password: held() };
+        let basic = SchemeSecret::Basic { user: "ann".into(), password: stored_secret() };
         let schemes = doors(vec![
-            ("key", SchemeSecret::Value(held())),
-            ("cookie", SchemeSecret::Value(held())),
+            ("key", SchemeSecret::Value(stored_secret())),
+            ("cookie", SchemeSecret::Value(stored_secret())),
             ("basic", basic),
-            ("oauth", SchemeSecret::Bearer(held())),
-            ("same", SchemeSecret::Value(held())),
+            ("oauth", SchemeSecret::Bearer(stored_secret())),
+            ("same", SchemeSecret::Value(stored_secret())),
         ])
         .unwrap();
         let both =
@@ -224,18 +224,34 @@ mod tests {
     #[test]
     fn a_secret_of_the_wrong_kind_is_refused() {
         let rows = [
-            ("no", SchemeSecret::Value(held()), "the document has no security scheme `no`"),
-            ("key", SchemeSecret::Bearer(held()), "the security scheme `key` needs an API key"),
+            (
+                "no",
+                SchemeSecret::Value(stored_secret()),
+                "the document has no security scheme `no`",
+            ),
+            (
+                "key",
+                SchemeSecret::Bearer(stored_secret()),
+                "the security scheme `key` needs an API key",
+            ),
             (
                 "basic",
-                SchemeSecret::Bearer(held()),
+                SchemeSecret::Bearer(stored_secret()),
                 "the security scheme `basic` needs a user name and a password",
             ),
-            ("token", SchemeSecret::Value(held()), "the security scheme `token` needs a token"),
-            ("oauth", SchemeSecret::Value(held()), "the security scheme `oauth` needs a token"),
+            (
+                "token",
+                SchemeSecret::Value(stored_secret()),
+                "the security scheme `token` needs a token",
+            ),
+            (
+                "oauth",
+                SchemeSecret::Value(stored_secret()),
+                "the security scheme `oauth` needs a token",
+            ),
             (
                 "tls",
-                SchemeSecret::Value(held()),
+                SchemeSecret::Value(stored_secret()),
                 "the security scheme `tls` has an unsupported type",
             ),
         ];

@@ -35,7 +35,7 @@ fn all_methods(settings: &mut ApiSettings) {
 
 /// The same token for all operations.
 fn signed_in(settings: &mut ApiSettings) {
-    settings.auth = Some(Auth::Bearer(held("hunter2000")));
+    settings.auth = Some(Auth::Bearer(stored_secret("hunter2000")));
 }
 
 fn tool<'a>(api: &'a Api, name: &str) -> &'a ApiTool {
@@ -69,7 +69,7 @@ fn schema(api: &Api, name: &str) -> Value {
     tool(api, name).schema.decode().unwrap()
 }
 
-fn held(text: &str) -> SecretSource {
+fn stored_secret(text: &str) -> SecretSource {
     SecretSource::Inline(Secret(text.to_owned()))
 }
 
@@ -333,8 +333,8 @@ fn annotations_follow_the_method() {
 fn secrets_are_sent_as_the_schemes_define_and_are_not_arguments() {
     let security = |settings: &mut ApiSettings| {
         settings.security = vec![
-            ("token".to_owned(), SchemeSecret::Bearer(held("hunter2000"))),
-            ("key".to_owned(), SchemeSecret::Value(held("hunter 2001"))),
+            ("token".to_owned(), SchemeSecret::Bearer(stored_secret("hunter2000"))),
+            ("key".to_owned(), SchemeSecret::Value(stored_secret("hunter 2001"))),
         ];
         settings.headers = vec![("X-Version".to_owned(), Secret("7".to_owned()))];
     };
@@ -352,7 +352,8 @@ fn secrets_are_sent_as_the_schemes_define_and_are_not_arguments() {
     let lines: Vec<String> = open.report.operations.iter().map(ToString::to_string).collect();
     let expected = "+ GET /search?fixed=1: search (no secret is configured for `key`)";
     assert!(lines.contains(&expected.to_owned()), "{lines:#?}");
-    let own = changed(PETS, |settings| settings.auth = Some(Auth::Bearer(held("hunter2002"))));
+    let own =
+        changed(PETS, |settings| settings.auth = Some(Auth::Bearer(stored_secret("hunter2002"))));
     let (sent, _) = build(&own.unwrap(), "search", &none).unwrap();
     assert_eq!(sent.headers["authorization"], "Bearer hunter2002");
 }

@@ -16,7 +16,7 @@ fn limited(text: &str, limits: ScriptLimits) -> Script {
     Script::load(&file, limits).unwrap()
 }
 
-fn refused(text: &str) -> String {
+fn compile_error(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.js");
     std::fs::write(&file, text).unwrap();
@@ -60,12 +60,12 @@ fn an_exception_has_a_position() {
 
 #[test]
 fn what_is_no_script_is_refused_with_its_place() {
-    let message = refused("function tool() {\n  return (;\n}");
+    let message = compile_error("function tool() {\n  return (;\n}");
     assert!(message.starts_with("a.js:2:") && message.contains("SyntaxError"), "{message}");
-    let message = refused("let a = 1;\na.b.c();\nfunction tool() {}");
+    let message = compile_error("let a = 1;\na.b.c();\nfunction tool() {}");
     assert!(message.starts_with("a.js:2:") && message.contains("TypeError"), "{message}");
-    assert!(refused("let a = 1;").contains("none of the known functions"));
-    assert!(refused("for (;;) {}").contains("used more than 500 ms"));
+    assert!(compile_error("let a = 1;").contains("none of the known functions"));
+    assert!(compile_error("for (;;) {}").contains("used more than 500 ms"));
 }
 
 #[test]

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use creole_tools::recipe::secret::Secret;
 
-    fn visitor(password: &str) -> Arc<SiteUser> {
+    fn site_user(password: &str) -> Arc<SiteUser> {
         let proof = BasicCredentials::new("admin", &Secret(password.to_owned())).unwrap();
         let (principal, is_early) = ("wordpress:1".into(), OnceCell::new());
         Arc::new(SiteUser { id: 1, principal, credentials: proof, is_login_visible: is_early })
@@ -269,7 +269,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_verified_user_is_checked_again_after_some_seconds() {
-        let (users, user) = (UserCache::default(), visitor("word"));
+        let (users, user) = (UserCache::default(), site_user("word"));
         let welcome = (Instant::now(), UserLookup::Admitted(Arc::clone(&user)));
         let cell = || users.cell(&user.credentials);
         cell().set(welcome).unwrap();
@@ -285,13 +285,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_verified_user_is_not_throttled_until_the_site_refuses() {
-        let (users, user) = (UserCache::default(), visitor("word"));
+        let (users, user) = (UserCache::default(), site_user("word"));
         assert!(!users.has_recent_lookup(&user.credentials));
         users.admit(&user);
         tokio::time::advance(LOOKUP_TTL * 2).await;
         assert!(
             users.has_recent_lookup(&user.credentials)
-                && !users.has_recent_lookup(&visitor("other").credentials)
+                && !users.has_recent_lookup(&site_user("other").credentials)
         );
         users.forget(&user);
         assert!(!users.has_recent_lookup(&user.credentials));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::super::build::{BuildFolder, tell};
+use super::super::build::{BuildFolder, print_line};
 
 /// The registry of a package.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ impl Package {
         let folder = workshop.scratch().join("peers").join(self.folder);
         let program = folder.join(self.program);
         if !program.exists() {
-            tell(&format!("installing {} {}", self.name, self.version))?;
+            print_line(&format!("installing {} {}", self.name, self.version))?;
             self.fetch(&folder).map_err(|error| {
                 format!("{} {} cannot be installed: {error}", self.name, self.version)
             })?;

@@ -126,7 +126,7 @@ fn write_row(
         "  {name:52}{:>8}{:>8}{:>7}{:>8}{:>8}{:>7}{:>7}",
         or_dash(added(Figures::middle), grouped),
         or_dash(added(Figures::slow), grouped),
-        or_dash(kept(measurements, name, lane), |kept| format!("{kept:.3}")),
+        or_dash(throughput_share(measurements, name, lane), |kept| format!("{kept:.3}")),
         tenths(of(one, Figures::processor)),
         tenths(of(many, Figures::processor)),
         tenths(of(many, Figures::idle_memory)),
@@ -135,7 +135,7 @@ fn write_row(
 }
 
 /// Calls per second as a share of those without a gateway.
-fn kept(measurements: &GatewayMeasurements, name: &str, lane: Lane) -> f64 {
+fn throughput_share(measurements: &GatewayMeasurements, name: &str, lane: Lane) -> f64 {
     let through = targets::widest(measurements, name, lane, Figures::per_second);
     let direct = targets::widest(measurements, DIRECT, lane.within_era(), Figures::per_second);
     paired(&through, &direct, |through, direct| through / direct).median

@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    fn met(measurements: &GatewayMeasurements, lane: Lane, words: &str) -> Option<bool> {
+    fn is_met(measurements: &GatewayMeasurements, lane: Lane, words: &str) -> Option<bool> {
         let results = verdicts(measurements);
         let mut found = results.iter().filter(|gateway_target| {
             gateway_target.lane == lane && gateway_target.wording.contains(words)
@@ -174,11 +174,11 @@ mod tests {
         {
             add(&mut measurements, name, lane, cost);
         }
-        assert_eq!(met(&measurements, same, "1.5 x bare"), Some(false));
-        assert_eq!(met(&measurements, same, "of the mcp-proxy crate"), None);
-        assert_eq!(met(&measurements, same, "adds less"), Some(true));
-        assert_eq!(met(&measurements, across, "adds less"), Some(true));
-        assert_eq!(met(&measurements, across, "1.3 x"), Some(true));
-        assert_eq!(met(&measurements, LANES[1], "adds less"), None);
+        assert_eq!(is_met(&measurements, same, "1.5 x bare"), Some(false));
+        assert_eq!(is_met(&measurements, same, "of the mcp-proxy crate"), None);
+        assert_eq!(is_met(&measurements, same, "adds less"), Some(true));
+        assert_eq!(is_met(&measurements, across, "adds less"), Some(true));
+        assert_eq!(is_met(&measurements, across, "1.3 x"), Some(true));
+        assert_eq!(is_met(&measurements, LANES[1], "adds less"), None);
     }
 }

@@ -60,7 +60,7 @@ impl Measure {
     }
 
     /// The request that the driver repeats.
-    fn asked(self) -> String {
+    fn request_name(self) -> String {
         match self {
             Self::List => format!("list:{TOOLS_IN_LIST}"),
             Self::FewTools => "tool_0000".to_owned(),
@@ -95,8 +95,13 @@ fn words(plan: &HttpBenchPlan, core: &str, era: Era, measure: Measure) -> Vec<St
     let connections = if is_single { 1 } else { CONNECTIONS };
     let crowd = if measure == Measure::Crowded { plan.idle } else { 0 };
     let numbers = [plan.warmup.as_millis(), plan.measure.as_millis()];
-    let mut words =
-        vec!["http".to_owned(), era, measure.asked(), connections.to_string(), crowd.to_string()];
+    let mut words = vec![
+        "http".to_owned(),
+        era,
+        measure.request_name(),
+        connections.to_string(),
+        crowd.to_string(),
+    ];
     words.extend(numbers.map(|number| number.to_string()));
     words.push(core);
     if measure == Measure::Keyed {

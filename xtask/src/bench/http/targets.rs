@@ -143,7 +143,7 @@ pub(super) fn verdicts(measurements: &HttpMeasurements) -> Vec<HttpTarget> {
     let mut results = Vec::new();
     for era in Era::ALL {
         let shares = SHARES.iter().filter(|share| share.era == era);
-        results.extend(shares.filter_map(|share| share_verdict(share, measurements)));
+        results.extend(shares.filter_map(|share| share_result(share, measurements)));
         results
             .extend(MOST.iter().filter_map(|max_held| most_verdict(max_held, measurements, era)));
         let growths = GROWTHS.iter();
@@ -164,7 +164,7 @@ pub(super) fn processor_ratio(
     paired(&figures(CREOLE), &figures(of), |ours, theirs| ours / theirs)
 }
 
-fn share_verdict(share: &HttpCpuShare, measurements: &HttpMeasurements) -> Option<HttpTarget> {
+fn share_result(share: &HttpCpuShare, measurements: &HttpMeasurements) -> Option<HttpTarget> {
     let ratio = processor_ratio(measurements, share.of, share.era, share.measure).median;
     verdict(share.era, share.wording, ratio, share.at_most, |ratio| format!("{ratio:.3}"))
 }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     /// Whether the target of this era with this wording is met.
-    fn met(measurements: &HttpMeasurements, era: Era, words: &str) -> Option<bool> {
+    fn is_met(measurements: &HttpMeasurements, era: Era, words: &str) -> Option<bool> {
         let results = verdicts(measurements);
         let mut found = results
             .iter()
@@ -245,16 +245,16 @@ mod tests {
         let mut measurements = HttpMeasurements::default();
         measurements.add(BARE, Era::Modern, Measure::Connections, figures(10));
         measurements.add(CREOLE, Era::Modern, Measure::Connections, figures(14));
-        assert_eq!(met(&measurements, Era::Modern, "1.4 x bare"), Some(true));
-        assert_eq!(met(&measurements, Era::Modern, "of rmcp"), None);
-        assert_eq!(met(&measurements, Era::Legacy, "RSS idle"), None);
-        assert_eq!(met(&measurements, Era::Modern, "RSS idle"), Some(true));
-        assert_eq!(met(&measurements, Era::Modern, "under 12 MB"), Some(false));
+        assert_eq!(is_met(&measurements, Era::Modern, "1.4 x bare"), Some(true));
+        assert_eq!(is_met(&measurements, Era::Modern, "of rmcp"), None);
+        assert_eq!(is_met(&measurements, Era::Legacy, "RSS idle"), None);
+        assert_eq!(is_met(&measurements, Era::Modern, "RSS idle"), Some(true));
+        assert_eq!(is_met(&measurements, Era::Modern, "under 12 MB"), Some(false));
 
         let mut measurements = HttpMeasurements::default();
         measurements.add(BARE, Era::Modern, Measure::Connections, figures(10));
         measurements.add(CREOLE, Era::Modern, Measure::Connections, figures(15));
-        assert_eq!(met(&measurements, Era::Modern, "1.4 x bare"), Some(false));
+        assert_eq!(is_met(&measurements, Era::Modern, "1.4 x bare"), Some(false));
     }
 
     #[test]
@@ -262,10 +262,10 @@ mod tests {
         let mut measurements = HttpMeasurements::default();
         measurements.add(CREOLE, Era::Legacy, Measure::Streams, figures(9));
         measurements.add(CREOLE, Era::Legacy, Measure::Sessions, figures(9));
-        assert_eq!(met(&measurements, Era::Legacy, "idle stream:"), Some(true));
-        assert_eq!(met(&measurements, Era::Legacy, "idle session:"), Some(false));
+        assert_eq!(is_met(&measurements, Era::Legacy, "idle stream:"), Some(true));
+        assert_eq!(is_met(&measurements, Era::Legacy, "idle session:"), Some(false));
         // The run had a thousand.
-        assert_eq!(met(&measurements, Era::Legacy, "10,000 idle streams"), None);
+        assert_eq!(is_met(&measurements, Era::Legacy, "10,000 idle streams"), None);
     }
 
     #[test]
@@ -273,9 +273,9 @@ mod tests {
         let mut measurements = HttpMeasurements::default();
         measurements.add(CREOLE, Era::Modern, Measure::FewTools, figures(100));
         measurements.add(CREOLE, Era::Modern, Measure::ManyTools, figures(120));
-        assert_eq!(met(&measurements, Era::Modern, "10,000 tools"), Some(false));
+        assert_eq!(is_met(&measurements, Era::Modern, "10,000 tools"), Some(false));
         measurements.add(CREOLE, Era::Modern, Measure::Connections, figures(100));
         measurements.add(CREOLE, Era::Modern, Measure::Keyed, figures(109));
-        assert_eq!(met(&measurements, Era::Modern, "bearer key"), Some(true));
+        assert_eq!(is_met(&measurements, Era::Modern, "bearer key"), Some(true));
     }
 }

@@ -58,7 +58,7 @@ async fn listen(
     let drain = Drain::new();
     let Prerequisites { certificates, authenticator: callers } = prerequisites;
     let (router, served) = router(plan, http, args, &drain, callers.as_ref()).await?;
-    let cannot = |error| unheard(http.listen, &error);
+    let cannot = |error| listen_failure(http.listen, &error);
     let mut listener = Listener::bind(http.listen, limits(http)).await.map_err(cannot)?;
     let address = listener.address().map_err(cannot)?;
     let mut reloads: Vec<Reload> = Vec::new();
@@ -101,7 +101,7 @@ fn reload_certificates(certificates: &Certificates) {
 }
 
 /// The reason why an address cannot be listened on, with a suggestion.
-fn unheard(listen: SocketAddr, error: &io::Error) -> Failure {
+fn listen_failure(listen: SocketAddr, error: &io::Error) -> Failure {
     let reason = match error.kind() {
         ErrorKind::AddrInUse => {
             "the address is in use by another program; stop it, or choose another port with \

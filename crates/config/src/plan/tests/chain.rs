@@ -145,7 +145,7 @@ fn each_error_of_a_layer_names_its_position_and_problem() {
     ];
     for (table, expected) in cases {
         let text = format!("[server]\n[[server.chain]]\n{table}");
-        assert_eq!(said(&refusal(&text)), expected, "{table}");
+        assert_eq!(error_text(&refusal(&text)), expected, "{table}");
     }
 }
 

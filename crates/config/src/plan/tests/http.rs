@@ -157,7 +157,11 @@ fn each_error_of_http_names_its_position_and_problem() {
         ("limits.max_bodies = 1", "3:8 unknown key `max_bodies`"),
     ];
     for (table, expected) in cases {
-        assert_eq!(said(&refusal(&format!("[server]\n[http]\n{table}"))), expected, "{table}");
+        assert_eq!(
+            error_text(&refusal(&format!("[server]\n[http]\n{table}"))),
+            expected,
+            "{table}"
+        );
     }
     let help = refusal("[server]\n[http.tls]\nkey = \"a\"").help.unwrap();
     assert_eq!(help, "add `certificate = …` to this table");

@@ -145,10 +145,11 @@ fn each_error_of_an_upstream_names_its_position_and_problem() {
     ];
     for (table, expected) in cases {
         let text = format!("[server]\n[upstreams.files]\n{table}");
-        assert_eq!(said(&refusal(&text)), expected, "{table}");
+        assert_eq!(error_text(&refusal(&text)), expected, "{table}");
     }
-    let named =
-        |name: &str| said(&refusal(&format!("[server]\n[upstreams.{name}]\nurl = \"http://a\"")));
+    let named = |name: &str| {
+        error_text(&refusal(&format!("[server]\n[upstreams.{name}]\nurl = \"http://a\"")))
+    };
     let expected =
         "2:12 invalid upstream name `a__b`: `__` separates the upstream's name from a tool's name";
     assert_eq!(named("a__b"), expected);

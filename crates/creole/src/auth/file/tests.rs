@@ -8,7 +8,7 @@ const HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
                     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 const KEY: &str = "$sha256$ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-fn said(text: &str, kind: CredentialKind) -> String {
+fn error_text(text: &str, kind: CredentialKind) -> String {
     let error = parse(text, kind).unwrap_err();
     explain_error(error, kind, Path::new("f")).to_string()
 }
@@ -28,10 +28,12 @@ fn comments_blank_lines_and_spaces_are_accepted() {
 
 #[test]
 fn each_error_is_reported_with_its_line_and_without_its_content() {
-    let user =
-        |line: &str| said(&format!("# one\n{}", line.replace("HASH", HASH)), CredentialKind::Users);
-    let key =
-        |line: &str| said(&format!("# one\n{}", line.replace("KEY", KEY)), CredentialKind::Keys);
+    let user = |line: &str| {
+        error_text(&format!("# one\n{}", line.replace("HASH", HASH)), CredentialKind::Users)
+    };
+    let key = |line: &str| {
+        error_text(&format!("# one\n{}", line.replace("KEY", KEY)), CredentialKind::Keys)
+    };
     let plain = "the value is not a hash; it may be the password itself; \
                  `creole passwd f NAME` stores the hash of a password";
     let cases = [

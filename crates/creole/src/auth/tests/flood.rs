@@ -3,7 +3,7 @@
 use super::*;
 
 /// Sends these headers concurrently; the responses come in any order.
-async fn at_once(
+async fn run_concurrently(
     authenticator: &Authenticator,
     headers: impl Iterator<Item = (HeaderValue, Option<IpAddr>)>,
 ) -> JoinSet<AuthDecision> {
@@ -19,7 +19,7 @@ async fn at_once(
 async fn statuses(mut sent: JoinSet<AuthDecision>) -> Vec<u16> {
     let mut statuses = Vec::new();
     while let Some(decision) = sent.join_next().await {
-        statuses.push(refused(decision.unwrap()).status.as_u16());
+        statuses.push(challenge_of(decision.unwrap()).status.as_u16());
     }
     statuses.sort_unstable();
     statuses
@@ -36,10 +36,10 @@ async fn many_parallel_attempts_run_few_hashes_at_a_time_and_all_get_an_answer()
     let authenticator = fixture.open_with(settings, 2, 64).unwrap();
     fixture.work.close(true);
     let headers = (0..500).map(|number| (basic(&format!("user{number}"), "wrong"), peer(number)));
-    let mut sent = at_once(&authenticator, headers).await;
+    let mut sent = run_concurrently(&authenticator, headers).await;
     // While no check ends, all attempts except the running and the waiting ones get 503.
     for _ in 0..434 {
-        let challenge = refused(sent.join_next().await.unwrap().unwrap());
+        let challenge = challenge_of(sent.join_next().await.unwrap().unwrap());
         assert_eq!(challenge.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(challenge.headers[RETRY_AFTER], "1");
     }
@@ -55,9 +55,9 @@ async fn parallel_guesses_at_one_account_are_limited_before_they_are_checked() {
     let authenticator = fixture.with_users();
     fixture.work.close(true);
     let headers = (0..500).map(|number| (basic("alice", &format!("guess{number}")), peer(1)));
-    let mut sent = at_once(&authenticator, headers).await;
+    let mut sent = run_concurrently(&authenticator, headers).await;
     for _ in 0..495 {
-        let challenge = refused(sent.join_next().await.unwrap().unwrap());
+        let challenge = challenge_of(sent.join_next().await.unwrap().unwrap());
         assert_eq!(challenge.status, StatusCode::TOO_MANY_REQUESTS);
     }
     fixture.work.close(false);
@@ -71,8 +71,10 @@ async fn the_same_attempt_many_times_at_once_is_checked_once() {
     let authenticator = fixture.with_users();
     fixture.work.close(true);
     let right =
-        at_once(&authenticator, (0..300).map(|_| (basic("alice", "sesame"), peer(1)))).await;
-    let wrong = at_once(&authenticator, (0..300).map(|_| (basic("bob", "no"), peer(1)))).await;
+        run_concurrently(&authenticator, (0..300).map(|_| (basic("alice", "sesame"), peer(1))))
+            .await;
+    let wrong =
+        run_concurrently(&authenticator, (0..300).map(|_| (basic("bob", "no"), peer(1)))).await;
     while authenticator.shared.credentials.load().password_cache.waiting_count() < 600
         || fixture.work.total() < 2
     {
@@ -92,11 +94,12 @@ async fn a_caller_that_disconnects_leaves_the_check_to_the_next() {
     let authenticator = fixture.with_users();
     fixture.work.close(true);
     let mut first =
-        at_once(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
+        run_concurrently(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
     while fixture.work.total() == 0 {
         tokio::task::yield_now().await;
     }
-    let second = at_once(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
+    let second =
+        run_concurrently(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
     while authenticator.shared.credentials.load().password_cache.waiting_count() < 2 {
         tokio::task::yield_now().await;
     }
@@ -113,7 +116,7 @@ async fn a_thousand_guesses_in_a_minute_check_only_a_few() {
     let mut answers = Vec::new();
     for number in 0..1000 {
         let header = basic("alice", &format!("guess{number}"));
-        let challenge = refused(authenticator.authenticate(Some(&header), peer(1)).await);
+        let challenge = challenge_of(authenticator.authenticate(Some(&header), peer(1)).await);
         let is_told_when = challenge.headers.contains_key(RETRY_AFTER);
         assert_eq!(is_told_when, challenge.status == StatusCode::TOO_MANY_REQUESTS);
         answers.push(challenge.status.as_u16());
@@ -133,7 +136,7 @@ async fn an_unknown_account_is_held_up_like_a_known_one() {
         let mut told = Vec::new();
         for number in 0..20 {
             let header = basic(name, &format!("guess{number}"));
-            told.push(refused(authenticator.authenticate(Some(&header), peer(1)).await));
+            told.push(challenge_of(authenticator.authenticate(Some(&header), peer(1)).await));
         }
         answers.push(told);
     }
@@ -148,11 +151,11 @@ async fn a_throttled_caller_cannot_continue_guessing_while_the_owner_is_active()
     granted(authenticator.authenticate(Some(&right), peer(1)).await);
     for number in 0..6 {
         let header = basic("alice", &format!("guess{number}"));
-        refused(authenticator.authenticate(Some(&header), peer(1)).await);
-        refused(authenticator.authenticate(Some(&header), peer(2)).await);
+        challenge_of(authenticator.authenticate(Some(&header), peer(1)).await);
+        challenge_of(authenticator.authenticate(Some(&header), peer(2)).await);
     }
     for from in [1, 2] {
-        let held_up = refused(authenticator.authenticate(Some(&right), peer(from)).await);
+        let held_up = challenge_of(authenticator.authenticate(Some(&right), peer(from)).await);
         assert_eq!(held_up.status, StatusCode::TOO_MANY_REQUESTS, "{from}");
     }
     granted(authenticator.authenticate(Some(&right), peer(3)).await);
@@ -169,7 +172,7 @@ async fn an_address_that_tries_many_accounts_is_throttled_but_its_known_users_ar
     let mut answers = Vec::new();
     for number in 0..60 {
         let header = basic(&format!("user{number}"), "password");
-        let challenge = refused(authenticator.authenticate(Some(&header), peer(1)).await);
+        let challenge = challenge_of(authenticator.authenticate(Some(&header), peer(1)).await);
         answers.push(challenge.status.as_u16());
     }
     assert_eq!((counted(&answers, 401), counted(&answers, 429)), (50, 10));
@@ -186,7 +189,7 @@ async fn wrong_keys_are_throttled_and_a_valid_one_never_is() {
     let mut answers = Vec::new();
     for number in 0..30 {
         let header = HeaderValue::try_from(format!("Bearer guess{number}")).unwrap();
-        let challenge = refused(authenticator.authenticate(Some(&header), peer(1)).await);
+        let challenge = challenge_of(authenticator.authenticate(Some(&header), peer(1)).await);
         answers.push(challenge.status.as_u16());
     }
     assert_eq!((counted(&answers, 401), counted(&answers, 429)), (20, 10));

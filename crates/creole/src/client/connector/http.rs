@@ -38,7 +38,7 @@ impl Connector {
         }
         let detected = probe::probe_http(target, &self.profile).await?;
         // A server that supports both eras responds to the probe. Its response is no evidence against the other era.
-        let spoke_both = self.supported_eras().speaks(detected.era()) == Some(true);
+        let spoke_both = self.supported_eras().supports(detected.era()) == Some(true);
         if detected.is_of(era) || (spoke_both && !is_unsupported_version(fault)) {
             return Ok(true);
         }

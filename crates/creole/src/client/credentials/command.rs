@@ -103,16 +103,16 @@ mod tests {
         TokenCommand::new(Program::new("site", "sh").args(["-c", script]))
     }
 
-    async fn told(command: TokenCommand) -> Result<String, String> {
+    async fn fetch_token(command: TokenCommand) -> Result<String, String> {
         let fetched = command.fetch(Authorization::bearer("old-canary")).await;
         fetched.map(|authorization| authorization.secret().to_owned()).map_err(|fault| fault.detail)
     }
 
     #[tokio::test]
     async fn a_program_prints_a_token_and_its_failures_contain_none() {
-        assert_eq!(told(sh("echo token; echo more")).await.as_deref(), Ok("token"));
-        assert_eq!(told(sh("echo token; sleep 60 &")).await.as_deref(), Ok("token"));
-        assert_eq!(told(sh("cat; echo \"$CARGO_MANIFEST_DIR.\"")).await.as_deref(), Ok("."));
+        assert_eq!(fetch_token(sh("echo token; echo more")).await.as_deref(), Ok("token"));
+        assert_eq!(fetch_token(sh("echo token; sleep 60 &")).await.as_deref(), Ok("token"));
+        assert_eq!(fetch_token(sh("cat; echo \"$CARGO_MANIFEST_DIR.\"")).await.as_deref(), Ok("."));
         let rows = [
             ("exit 3", "the program exited with code 3"),
             ("echo new-canary; echo new-canary >&2; exit 1", "the program exited with code 1"),
@@ -122,10 +122,10 @@ mod tests {
         ];
         for (script, reason) in rows {
             let expected = format!("cannot get a token for `site`: {reason}");
-            assert_eq!(told(sh(script)).await.unwrap_err(), expected, "{script}");
+            assert_eq!(fetch_token(sh(script)).await.unwrap_err(), expected, "{script}");
         }
         let nothing = TokenCommand::new(Program::new("site", "/no/such/canary"));
         let expected = "cannot get a token for `site`: the program does not exist";
-        assert_eq!(told(nothing).await.unwrap_err(), expected);
+        assert_eq!(fetch_token(nothing).await.unwrap_err(), expected);
     }
 }

@@ -11,7 +11,7 @@ fn value(body: &str) -> Value {
     Raw::from_value(&Node::Map(members)).decode().unwrap()
 }
 
-fn wrong(body: &str) -> FrontMatterError {
+fn parse_error(body: &str) -> FrontMatterError {
     match read(&format!("---\n{body}\n---\n")) {
         Err(error) => error,
         Ok(members) => panic!("{body}\nis read as {members:?}"),
@@ -122,7 +122,7 @@ fn ambiguous_values_are_refused() {
         "1234567890123456",
         "0.1234567890123456",
     ] {
-        assert_eq!(wrong(&format!("name: x\nkey: {text}")).line, 3, "{text}");
+        assert_eq!(parse_error(&format!("name: x\nkey: {text}")).line, 3, "{text}");
     }
 }
 
@@ -186,7 +186,7 @@ fn each_error_is_reported_with_its_line() {
         (2, "a: |-2\n  x"),
     ];
     for (line, body) in cases {
-        let error = wrong(body);
+        let error = parse_error(body);
         assert_eq!(error.line, line, "{body:?}: {}", error.message);
         assert!(!error.help.is_empty(), "{body:?}");
     }
@@ -215,9 +215,9 @@ fn length_and_depth_have_an_end() {
     let deep = |levels: usize| {
         (0..levels).map(|level| format!("{}a:\n", " ".repeat(level))).collect::<String>()
     };
-    assert!(wrong(&deep(40)).message.contains("deeper"));
-    assert!(wrong(&format!("a: {}", "[".repeat(5000))).message.contains("deeper"));
-    assert!(wrong(&format!("a:\n  {}x", "- ".repeat(5000))).message.contains("deeper"));
+    assert!(parse_error(&deep(40)).message.contains("deeper"));
+    assert!(parse_error(&format!("a: {}", "[".repeat(5000))).message.contains("deeper"));
+    assert!(parse_error(&format!("a:\n  {}x", "- ".repeat(5000))).message.contains("deeper"));
     value(&deep(10));
 }
 

@@ -18,7 +18,7 @@ fn made(path: &str, files: Vec<(&str, &str)>) -> Result<Skill, SkillError> {
     Skill::new(path, files.into_iter().map(|(name, text)| (name, text.as_bytes())))
 }
 
-fn refused(path: &str, files: Vec<(&str, &str)>) -> String {
+fn parse_error(path: &str, files: Vec<(&str, &str)>) -> String {
     made(path, files).unwrap_err().to_string()
 }
 
@@ -57,41 +57,41 @@ fn names_follow_the_rules() {
 #[test]
 fn each_error_is_reported_with_file_and_line() {
     let cases = [
-        (refused("mail", vec![]), "the skill has no `SKILL.md`; add a file `SKILL.md`"),
+        (parse_error("mail", vec![]), "the skill has no `SKILL.md`; add a file `SKILL.md`"),
         (
-            refused("mail", vec![("SKILL.md", "no")]),
+            parse_error("mail", vec![("SKILL.md", "no")]),
             "SKILL.md:1: the file does not begin with front matter; ",
         ),
         (
-            refused("mail", vec![("SKILL.md", "---\nname: mail\nx: *y\n---")]),
+            parse_error("mail", vec![("SKILL.md", "---\nname: mail\nx: *y\n---")]),
             "SKILL.md:3: anchors, aliases and tags are not supported; ",
         ),
         (
-            refused("mail", vec![("SKILL.md", "---\nname: mail\n---")]),
+            parse_error("mail", vec![("SKILL.md", "---\nname: mail\n---")]),
             "SKILL.md: `description` is missing; ",
         ),
         (
-            refused("mail", vec![("SKILL.md", "---\nname: 1\ndescription: x\n---")]),
+            parse_error("mail", vec![("SKILL.md", "---\nname: 1\ndescription: x\n---")]),
             "SKILL.md: `name` is not a string; ",
         ),
         (
-            refused("post", vec![("SKILL.md", FRONT)]),
+            parse_error("post", vec![("SKILL.md", FRONT)]),
             "SKILL.md: `name` is `mail`, but the folder is `post`; ",
         ),
         (
-            refused("../mail", vec![("SKILL.md", FRONT)]),
+            parse_error("../mail", vec![("SKILL.md", FRONT)]),
             "the path of the skill has a segment `.` or `..`",
         ),
         (
-            refused("mail", vec![("SKILL.md", FRONT), ("../x", "")]),
+            parse_error("mail", vec![("SKILL.md", FRONT), ("../x", "")]),
             "../x: the path of the file has a segment",
         ),
         (
-            refused("mail", vec![("SKILL.md", FRONT), ("a", ""), ("a", "")]),
+            parse_error("mail", vec![("SKILL.md", FRONT), ("a", ""), ("a", "")]),
             "a: two files have this name",
         ),
         (
-            refused("mail", vec![("SKILL.md", FRONT), ("a", ""), ("a/b", "")]),
+            parse_error("mail", vec![("SKILL.md", FRONT), ("a", ""), ("a/b", "")]),
             "a: the name is used for a file and a folder",
         ),
     ];

@@ -12,7 +12,7 @@ pub(super) fn exact(schema: &Value) -> Option<FlatRule> {
 }
 
 /// A rule that rejects nothing that `schema` accepts.
-pub(super) fn sketch(schema: &Value) -> FlatRule {
+pub(super) fn approximate(schema: &Value) -> FlatRule {
     let mut rule = FlatRule::default();
     // Next to a reference, draft-07 ignores all other keywords.
     let Some(map) = schema.as_object().filter(|map| !map.contains_key("$ref")) else {
@@ -21,13 +21,14 @@ pub(super) fn sketch(schema: &Value) -> FlatRule {
     for (name, value) in map {
         match (name.as_str(), value) {
             ("properties", Value::Object(map)) => {
-                rule.properties = sorted(map.iter().map(|(name, s)| (name.clone(), sketch(s))));
+                rule.properties =
+                    sorted(map.iter().map(|(name, s)| (name.clone(), approximate(s))));
             }
             // It is not known here to which properties or items these apply.
             ("additionalProperties", _) if map.contains_key("patternProperties") => {}
             ("items", _) if map.contains_key("prefixItems") => {}
             ("items", Value::Object(_)) => {
-                rule.items = Some(Box::new(sketch(value)));
+                rule.items = Some(Box::new(approximate(value)));
             }
             _ => {
                 let _ = keyword(&mut rule, name, value);

@@ -47,7 +47,7 @@ pub(super) fn write(
     sweep(connection, now, SWEPT_PER_WRITE)?;
     let mut row = find(connection, writing.space, &writing.key, now)?;
     let live = row.as_ref().filter(|row| row.is_live).map(|row| row.version);
-    if !writing.condition.holds(live) {
+    if !writing.condition.matches(live) {
         return Ok(None);
     }
     if has_room(connection, writing, row.as_ref(), limits)?.is_err() {
@@ -129,7 +129,7 @@ fn is_live(
     now: i64,
 ) -> SqliteResult<bool> {
     let row = find(connection, space, key, now)?.filter(|row| row.is_live);
-    Ok(row.is_some_and(|row| condition.holds(Some(row.version))))
+    Ok(row.is_some_and(|row| condition.matches(Some(row.version))))
 }
 
 /// The outer error is one of the file; the inner one names the limit.

@@ -15,7 +15,7 @@ use super::super::error::StateFileError;
 use super::super::{Backend, LogRetention, State, StateError, StateLimits, TopicEvent};
 use super::file;
 
-fn place() -> (TempDir, PathBuf) {
+fn temporary_path() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state.sqlite3");
     (folder, file)
@@ -38,7 +38,7 @@ async fn refusal(file: &Path) -> StateFileError {
 
 #[tokio::test]
 async fn everything_is_there_when_the_file_is_opened_again() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let keep = LogRetention { entries: 9, ttl: Duration::from_secs(600) };
     let state = open(&file).await;
     let version = state.put("a", Bytes::from("x"), None).await.unwrap();
@@ -56,7 +56,7 @@ async fn everything_is_there_when_the_file_is_opened_again() {
 
 #[tokio::test]
 async fn a_file_of_a_newer_version_is_not_changed() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let connection = file::open(&file).unwrap();
     connection.pragma_update(None, "user_version", 7).unwrap();
     drop(connection);
@@ -72,7 +72,7 @@ async fn a_file_of_a_newer_version_is_not_changed() {
 
 #[tokio::test]
 async fn a_file_of_another_program_is_not_changed() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     Connection::open(&file).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
     assert_eq!(refusal(&file).await, StateFileError::Foreign);
     fs::write(&file, "x").unwrap();
@@ -83,7 +83,7 @@ async fn a_file_of_another_program_is_not_changed() {
 
 #[tokio::test]
 async fn a_damaged_file_is_refused() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let connection = file::open(&file).unwrap();
     for number in 0..200 {
         let sql = "INSERT INTO entries VALUES (0, ?1, zeroblob(500), 1, NULL)";
@@ -99,7 +99,7 @@ async fn a_damaged_file_is_refused() {
 
 #[tokio::test]
 async fn an_unwritable_path_is_named() {
-    let (folder, _) = place();
+    let (folder, _) = temporary_path();
     let file = folder.path().join("missing").join("state.sqlite3");
     let error = State::sqlite(&file, StateLimits::default()).await.unwrap_err();
     assert!(error.to_string().contains("cannot open or write the state file"), "{error}");
@@ -109,7 +109,7 @@ async fn an_unwritable_path_is_named() {
 #[tokio::test]
 async fn only_its_owner_may_read_the_file() {
     use std::os::unix::fs::PermissionsExt;
-    let (folder, file) = place();
+    let (folder, file) = temporary_path();
     let state = open(&file).await;
     state.put("a", Bytes::from("x"), None).await.unwrap();
     let mut seen = 0;
@@ -123,7 +123,7 @@ async fn only_its_owner_may_read_the_file() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_counters_of_two_connections_lose_nothing() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let (one, two) = (open(&file).await, open(&file).await);
     one.put("n", Bytes::from("0"), None).await.unwrap();
     let tasks: Vec<_> = [&one, &two, &one, &two]
@@ -138,7 +138,7 @@ async fn concurrent_counters_of_two_connections_lose_nothing() {
 
 #[tokio::test]
 async fn a_message_reaches_the_listeners_of_another_connection() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let limits = StateLimits { backlog: 256, ..StateLimits::default() };
     let one = State::sqlite(&file, limits).await.unwrap();
     let two = State::sqlite(&file, limits).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_message_reaches_the_listeners_of_another_connection() {
 
 #[tokio::test]
 async fn a_reader_that_is_too_late_for_messages_of_others_is_notified() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let (one, two) = (open(&file).await, open(&file).await);
     let mut there = two.subscribe("t").await.unwrap();
     // As if a long time had passed between two polls: published, and deleted again.
@@ -188,7 +188,7 @@ async fn a_reader_that_is_too_late_for_messages_of_others_is_notified() {
 
 #[tokio::test]
 async fn messages_do_not_pile_up_in_the_file() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let state = open(&file).await;
     let all: Vec<_> = (0..1200)
         .map(|_| {
@@ -215,7 +215,7 @@ async fn messages_do_not_pile_up_in_the_file() {
 
 #[tokio::test]
 async fn old_values_and_entries_do_not_pile_up_in_the_file() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let state = open(&file).await;
     let keep = LogRetention { entries: 5, ttl: Duration::ZERO };
     for number in 0..100 {
@@ -235,7 +235,7 @@ async fn old_values_and_entries_do_not_pile_up_in_the_file() {
 
 #[tokio::test]
 async fn a_refused_write_does_not_affect_the_others_of_its_batch() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let limits = StateLimits { entries: 40, ..StateLimits::default() };
     let state = State::sqlite(&file, limits).await.unwrap();
     let all: Vec<_> = (0..60)
@@ -266,7 +266,7 @@ fn sleeps(thread: &Path) -> u64 {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn nothing_wakes_the_thread_but_work_and_listeners() {
-    let (_folder, file) = place();
+    let (_folder, file) = temporary_path();
     let state = open(&file).await;
     let Backend::Sqlite(sqlite) = &state.backend else { panic!("{state:?}") };
     let itself = |_: &Connection| Ok(fs::read_link("/proc/thread-self").unwrap());

@@ -92,7 +92,7 @@ pub(super) fn never() -> RunCall {
     Arc::new(|_| Box::pin(std::future::pending()))
 }
 
-pub(super) fn at_once(text: &'static str) -> RunCall {
+pub(super) fn immediate_result(text: &'static str) -> RunCall {
     Arc::new(move |_| Box::pin(std::future::ready(done(text))))
 }
 
@@ -101,7 +101,7 @@ pub(super) fn done(text: &str) -> Outcome {
 }
 
 /// Sends one input request, then returns the response.
-pub(super) fn asking() -> RunCall {
+pub(super) fn with_input_request() -> RunCall {
     Arc::new(|call| {
         let result = call.context.elicit_with("q", form("Which?", &json!({"type": "object"})));
         Box::pin(std::future::ready(match result {

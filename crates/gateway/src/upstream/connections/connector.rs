@@ -145,7 +145,7 @@ impl UpstreamConnector {
         }
         let mut asked = self.dialect_client().last_probe.lock().await;
         // Another call has detected the change meanwhile.
-        if self.client().supported_eras().speaks(era) == Some(false) {
+        if self.client().supported_eras().supports(era) == Some(false) {
             return true;
         }
         if asked.is_some_and(|at| at.elapsed() < ERA_PROBE_INTERVAL) {

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::openapi::settings::DocumentSource;
 
-    fn told(url: &str, trust: bool, allow_private: bool) -> Result<String, String> {
+    fn resolve(url: &str, trust: bool, allow_private: bool) -> Result<String, String> {
         let document =
             json!({ "servers": [{ "url": url, "variables": { "v": { "default": "eu" } } }] });
         let settings = ApiSettings {
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn a_document_is_believed_only_where_it_is_trusted_and_never_on_addresses() {
-        assert_eq!(told("https://{v}.x.org/v1/", true, false).unwrap(), "https://eu.x.org/v1");
-        assert!(told("https://x.org", false, false).is_err());
+        assert_eq!(resolve("https://{v}.x.org/v1/", true, false).unwrap(), "https://eu.x.org/v1");
+        assert!(resolve("https://x.org", false, false).is_err());
         for url in [
             "http://127.0.0.1:80",
             "http://localhost/x",
@@ -123,9 +123,9 @@ mod tests {
             "https://u@x.org",
             "https://{x}.org",
         ] {
-            assert!(told(url, true, false).is_err(), "{url}");
+            assert!(resolve(url, true, false).is_err(), "{url}");
         }
-        assert!(told("http://127.0.0.1:80", true, true).is_ok());
+        assert!(resolve("http://127.0.0.1:80", true, true).is_ok());
     }
 
     #[test]

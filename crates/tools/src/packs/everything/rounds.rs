@@ -51,7 +51,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             "test_two_questions",
             "Asks a second question about the first",
             NO_ARGUMENTS,
-            two_questions,
+            two_input_requests,
         ),
         tool(
             "test_parallel_questions",
@@ -153,7 +153,7 @@ async fn request_what_is_supported(_: Value, context: Context) -> Result<String,
     Ok(format!("The client can be asked in {count} ways"))
 }
 
-async fn two_questions(_: Value, context: Context) -> Result<String, ToolError> {
+async fn two_input_requests(_: Value, context: Context) -> Result<String, ToolError> {
     let name = request_text(&context, "name", name_form(), "name")?;
     let input_request = text_form(&format!("What is the favourite colour of {name}?"), "colour");
     let colour = request_text(&context, "colour", input_request, "colour")?;

@@ -14,7 +14,7 @@ use crate::packs::tasks::database::TaskDatabase;
 use crate::packs::tasks::error::StoreError;
 use crate::packs::tasks::store::{FILE_NAME, Store};
 
-fn place() -> (TempDir, PathBuf) {
+fn temporary_path() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(FILE_NAME);
     (directory, file)
@@ -29,7 +29,7 @@ fn refusal(file: &Path) -> String {
 
 #[tokio::test]
 async fn a_file_keeps_every_promise_of_a_store() {
-    let (directory, _) = place();
+    let (directory, _) = temporary_path();
     let options =
         PackOptions { data_dir: Some(directory.path().to_owned()), ..PackOptions::default() };
     check_store(&options).await;
@@ -37,7 +37,7 @@ async fn a_file_keeps_every_promise_of_a_store() {
 
 #[test]
 fn any_text_survives() {
-    let (_directory, file) = place();
+    let (_directory, file) = temporary_path();
     let text = "'; DROP TABLE tasks; -- \u{0} \n \u{1f980} \u{202e} é";
     let id = TaskDatabase::open(&file).unwrap().create(text).unwrap().id;
     assert_eq!(TaskDatabase::open(&file).unwrap().task(&id).unwrap().unwrap().description, text);
@@ -45,7 +45,7 @@ fn any_text_survives() {
 
 #[test]
 fn writers_on_eight_threads_lose_nothing() {
-    let (_directory, file) = place();
+    let (_directory, file) = temporary_path();
     let writers: Vec<_> = (0..8)
         .map(|writer| {
             let file = file.clone();
@@ -66,7 +66,7 @@ fn writers_on_eight_threads_lose_nothing() {
 
 #[test]
 fn a_file_is_durable_shared_and_of_the_newest_version() {
-    let (_directory, file) = place();
+    let (_directory, file) = temporary_path();
     let database = TaskDatabase::open(&file).unwrap();
     let connection = &database.connection;
     let pragma =
@@ -82,7 +82,7 @@ fn a_file_is_durable_shared_and_of_the_newest_version() {
 #[test]
 fn a_garbage_file_is_refused_and_left_as_it_is() {
     for garbage in [&b"x"[..], b"not a database, at all", &[0x5a; 10_000]] {
-        let (_directory, file) = place();
+        let (_directory, file) = temporary_path();
         fs::write(&file, garbage).unwrap();
         let text = refusal(&file);
         assert!(text.contains(file.to_str().unwrap()) && text.contains("move it away"), "{text}");
@@ -92,7 +92,7 @@ fn a_garbage_file_is_refused_and_left_as_it_is() {
 
 #[test]
 fn a_damaged_file_is_refused_and_left_as_it_is() {
-    let (_directory, file) = place();
+    let (_directory, file) = temporary_path();
     let mut database = TaskDatabase::open(&file).unwrap();
     for _ in 0..100 {
         database.create(&"x".repeat(500)).unwrap();
@@ -109,7 +109,7 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
 
 #[test]
 fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
-    let (_directory, file) = place();
+    let (_directory, file) = temporary_path();
     drop(TaskDatabase::open(&file).unwrap());
     let connection = Connection::open(&file).unwrap();
     connection.pragma_update(None, "user_version", 7).unwrap();
@@ -122,7 +122,7 @@ fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
 
 #[test]
 fn a_database_of_another_program_is_refused_and_left_as_it_is() {
-    let (_directory, file) = place();
+    let (_directory, file) = temporary_path();
     let connection = Connection::open(&file).unwrap();
     connection.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").unwrap();
     drop(connection);
@@ -133,7 +133,7 @@ fn a_database_of_another_program_is_refused_and_left_as_it_is() {
 
 #[test]
 fn when_space_runs_out_reads_continue_and_writes_recover() {
-    let (_directory, file) = place();
+    let (_directory, file) = temporary_path();
     let mut database = TaskDatabase::open(&file).unwrap();
     let task = database.create("kept").unwrap();
     let limit = |database: &TaskDatabase, pages: i64| {
@@ -160,7 +160,7 @@ fn when_space_runs_out_reads_continue_and_writes_recover() {
 
 #[test]
 fn a_lock_that_is_not_released_ends_in_an_error() {
-    let (_directory, file) = place();
+    let (_directory, file) = temporary_path();
     let mut database = TaskDatabase::open(&file).unwrap();
     database.connection.busy_timeout(Duration::from_millis(50)).unwrap();
     let other = Connection::open(&file).unwrap();
@@ -173,7 +173,7 @@ fn a_lock_that_is_not_released_ends_in_an_error() {
 
 #[test]
 fn nothing_is_made_before_the_first_call_and_then_for_the_owner_only() {
-    let (directory, _) = place();
+    let (directory, _) = temporary_path();
     let data_dir = directory.path().join("a/b");
     let store =
         Store::new(PackOptions { data_dir: Some(data_dir.clone()), ..PackOptions::default() });
@@ -192,7 +192,7 @@ fn nothing_is_made_before_the_first_call_and_then_for_the_owner_only() {
 
 #[tokio::test]
 async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
-    let (directory, _) = place();
+    let (directory, _) = temporary_path();
     let blocker = directory.path().join("blocked");
     fs::write(&blocker, "a file, not a directory").unwrap();
     let store =
@@ -211,7 +211,7 @@ async fn a_directory_that_cannot_be_made_is_named_and_tried_again() {
 
 #[test]
 fn a_file_that_cannot_be_opened_is_named_with_advice() {
-    let (_directory, file) = place();
+    let (_directory, file) = temporary_path();
     // A directory in place of the file: even a superuser cannot write to it.
     fs::create_dir(&file).unwrap();
     let text = refusal(&file);
@@ -223,7 +223,7 @@ fn a_file_that_cannot_be_opened_is_named_with_advice() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_at_the_same_time_share_one_connection() {
-    let (directory, file) = place();
+    let (directory, file) = temporary_path();
     let store = Store::new(PackOptions {
         data_dir: Some(directory.path().to_owned()),
         ..PackOptions::default()

@@ -21,7 +21,7 @@ fn shaped(options: &ResponseOptions, media: &str, body: &str) -> Result<ToolResu
     )
 }
 
-fn said(options: &ResponseOptions, media: &str, body: &str) -> String {
+fn result_text(options: &ResponseOptions, media: &str, body: &str) -> String {
     match shaped(options, media, body) {
         Ok(result) => match &result.content[..] {
             [Content::Text { text, .. }] => text.clone(),
@@ -37,9 +37,12 @@ fn a_response_is_read_by_its_media_type() {
     let usual = ResponseOptions::default();
     let data = shaped(&usual, "application/vnd.x+json; charset=utf-8", r#"{"a":1}"#).unwrap();
     assert_eq!(data.structured.unwrap().as_str(), r#"{"a":1}"#);
-    assert_eq!(said(&usual, "text/plain", "{}"), "{}");
-    assert!(said(&usual, "application/json", "{").starts_with("failed: the response is not JSON"));
-    assert_eq!(said(&usual, "application/json", ""), "status 200, no body");
+    assert_eq!(result_text(&usual, "text/plain", "{}"), "{}");
+    assert!(
+        result_text(&usual, "application/json", "{")
+            .starts_with("failed: the response is not JSON")
+    );
+    assert_eq!(result_text(&usual, "application/json", ""), "status 200, no body");
     let image = shaped(&usual, "Image/PNG", "x").unwrap();
     assert!(
         matches!(&image.content[..], [Content::Image { mime_type, .. }] if mime_type == "image/png")
@@ -55,10 +58,14 @@ fn a_part_is_picked_and_a_text_is_made_of_it() {
         "\"x\""
     );
     assert_eq!(
-        said(&ResponseOptions { format: ResponseFormat::Text, ..pick.clone() }, "text/plain", body),
+        result_text(
+            &ResponseOptions { format: ResponseFormat::Text, ..pick.clone() },
+            "text/plain",
+            body
+        ),
         "x"
     );
-    assert!(said(&pick, "application/json", "{}").contains("no value at `/items/0/name`"));
+    assert!(result_text(&pick, "application/json", "{}").contains("no value at `/items/0/name`"));
     let template = ResponseOptions {
         pick: Some("/items".into()),
         template: Some(
@@ -67,22 +74,25 @@ fn a_part_is_picked_and_a_text_is_made_of_it() {
         ),
         ..ResponseOptions::default()
     };
-    assert_eq!(said(&template, "application/json", body), "x , ann");
+    assert_eq!(result_text(&template, "application/json", body), "x , ann");
     // Ordered data keeps its order in every conversion.
     let (pick, template) =
         (None, Some("{{ body | tojson }}{% for key in body %} {{ key }}{% endfor %}".into()));
     let whole = ResponseOptions { pick, template, ..ResponseOptions::default() };
-    assert_eq!(said(&whole, "application/json", r#"{"z":1,"a":2}"#), r#"{"z": 1, "a": 2} z a"#);
+    assert_eq!(
+        result_text(&whole, "application/json", r#"{"z":1,"a":2}"#),
+        r#"{"z": 1, "a": 2} z a"#
+    );
 }
 
 #[test]
 fn a_template_has_bounds() {
     let endless = "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}";
     let endless = ResponseOptions { template: Some(endless.into()), ..ResponseOptions::default() };
-    assert!(said(&endless, "text/plain", "x").starts_with("failed: "));
+    assert!(result_text(&endless, "text/plain", "x").starts_with("failed: "));
     let long = "{% for a in range(2000) %}x{% endfor %}";
     let long = ResponseOptions { template: Some(long.into()), ..ResponseOptions::default() };
-    assert!(said(&long, "text/plain", "x").contains("longer than 1000 bytes"));
+    assert!(result_text(&long, "text/plain", "x").contains("longer than 1000 bytes"));
     assert!(check_template("{{ body").is_err());
     assert!(check_template("{{ body }}").is_ok());
 }

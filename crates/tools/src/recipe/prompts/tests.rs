@@ -21,7 +21,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 }
 
 #[track_caller]
-fn wrong(text: &str) -> String {
+fn parse_error(text: &str) -> String {
     PromptFile::read("p", Path::new("p.md"), text.as_bytes()).unwrap_err().to_string()
 }
 
@@ -49,7 +49,7 @@ fn each_error_is_reported_with_file_line_and_column() {
         ("---\ntitle: x\n---\n", "p.md:4: the prompt has no text"),
         ("---\ntitle: x\n", "p.md:1: the front matter has no end"),
     ] {
-        let shown = wrong(text);
+        let shown = parse_error(text);
         assert!(shown.starts_with(output), "{text}\n{shown}");
     }
     let bytes = PromptFile::read("p", Path::new("p.md"), b"a\n\xff").unwrap_err();

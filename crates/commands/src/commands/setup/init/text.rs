@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    fn holds(answers: &InitAnswers) -> String {
+    fn valid_configuration(answers: &InitAnswers) -> String {
         let text = configuration(answers);
         let any = |_: &str| Ok("x".to_owned());
         let loaded =
@@ -165,7 +165,7 @@ mod tests {
     fn every_configuration_is_valid() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let command = vec!["npx".to_owned(), "a \"b\"".to_owned()];
-        let text = holds(&InitAnswers {
+        let text = valid_configuration(&InitAnswers {
             name: Some("te\"am".to_owned()),
             upstreams: vec![
                 ("files".to_owned(), UpstreamTarget::Command(command)),
@@ -179,7 +179,7 @@ mod tests {
         });
         assert!(text.starts_with("#:schema ./creole.schema.json\n"), "{text}");
         assert!(text.contains("\n[http]\nlisten = \"127.0.0.1:8080\"\n"), "{text}");
-        let empty = holds(&InitAnswers::default());
+        let empty = valid_configuration(&InitAnswers::default());
         assert!(empty.contains("packs = [\"hello\", \"echo\", \"calculate\"]\n"), "{empty}");
         assert!(empty.contains("# [http]\n"), "{empty}");
     }
