@@ -27,27 +27,27 @@ const DIALECTS: &[&str] = &["spec", "bossman", "bb-mcp-server", "fpf-governance"
 /// one line of JSON, and nothing is sent after the end.
 pub fn conversation(bytes: &[u8]) {
     let (controls, stream) = bytes.split_at(bytes.len().min(4));
-    let control = |at: usize| controls.get(at).copied().unwrap_or(0);
-    let said = Talk::new(control(0), control(1)).hold(&[stream]);
+    let control = |index: usize| controls.get(index).copied().unwrap_or(0);
+    let output = Exchange::new(control(0), control(1)).run(&[stream]);
     let pieces = cut(stream, controls.get(2..).unwrap_or_default());
-    assert_eq!(Talk::new(control(0), control(1)).hold(&pieces), said);
+    assert_eq!(Exchange::new(control(0), control(1)).run(&pieces), output);
 }
 
-struct Talk {
+struct Exchange {
     machine: Machine,
     out: Outbox,
     lines: LineDecoder,
     choice: u8,
     /// The client's bytes, in which ids are searched.
-    heard: Vec<u8>,
+    input: Vec<u8>,
     /// The number of messages that may get a response, and the number of responses.
     messages: usize,
-    answers: usize,
+    responses: usize,
     waiting: Vec<CallKey>,
-    said: Vec<u8>,
+    output: Vec<u8>,
 }
 
-impl Talk {
+impl Exchange {
     fn new(dialect: u8, choice: u8) -> Self {
         let name = DIALECTS[usize::from(dialect) % DIALECTS.len()];
         let limits = ServerLimits { max_calls: 4, max_subscriptions: 2, ..ServerLimits::default() };
@@ -57,32 +57,32 @@ impl Talk {
             out: Outbox::default(),
             lines: LineDecoder::new(1024),
             choice,
-            heard: Vec::new(),
+            input: Vec::new(),
             messages: 0,
-            answers: 0,
+            responses: 0,
             waiting: Vec::new(),
-            said: Vec::new(),
+            output: Vec::new(),
         }
     }
 
     /// Feeds these pieces of a stream and returns the whole output.
-    fn hold(mut self, pieces: &[&[u8]]) -> Vec<u8> {
+    fn run(mut self, pieces: &[&[u8]]) -> Vec<u8> {
         for mut piece in pieces.iter().copied() {
             while let Some(line) = self.lines.next(&mut piece).map(owned) {
-                self.hear(line);
+                self.receive(line);
             }
         }
         let last = self.lines.finish().map(owned);
-        last.into_iter().for_each(|line| self.hear(line));
+        last.into_iter().for_each(|line| self.receive(line));
         self.end();
-        self.said
+        self.output
     }
 
-    fn hear(&mut self, line: Option<Vec<u8>>) {
+    fn receive(&mut self, line: Option<Vec<u8>>) {
         match line {
             Some(frame) => {
                 self.messages += messages_in(&frame);
-                self.heard.extend_from_slice(&frame);
+                self.input.extend_from_slice(&frame);
                 self.machine.receive(&frame, Duration::ZERO, &mut self.out);
             }
             None => {
@@ -90,13 +90,13 @@ impl Talk {
                 self.machine.reject_overlong(&mut self.out);
             }
         }
-        self.obey();
+        self.perform_actions();
     }
 
-    fn obey(&mut self) {
+    fn perform_actions(&mut self) {
         while let Some(action) = self.out.next_action() {
             match action {
-                Action::Start(call) => self.answer(call.key),
+                Action::Start(call) => self.finish_or_park(call.key),
                 Action::Cancel(key, _) => self.waiting.retain(|waiting| *waiting != key),
                 Action::InputResponse(..)
                 | Action::ReleaseSubscriptions(_)
@@ -109,7 +109,7 @@ impl Talk {
     }
 
     /// Finishes a call immediately or leaves it open, as the input chooses.
-    fn answer(&mut self, key: CallKey) {
+    fn finish_or_park(&mut self, key: CallKey) {
         self.choice = self.choice.wrapping_mul(5).wrapping_add(1);
         let data = Raw::parse("{\"a\":\n1}").expect("valid");
         let log = Event::Log { level: Level::Error, logger: None, data };
@@ -164,8 +164,8 @@ impl Talk {
                 Err(_) => self.note(std::str::from_utf8(frame).expect("UTF-8")),
             }
         }
-        self.said.extend_from_slice(&bytes);
-        assert!(self.answers <= self.messages, "more responses than messages");
+        self.output.extend_from_slice(&bytes);
+        assert!(self.responses <= self.messages, "more responses than messages");
     }
 
     fn note(&mut self, text: &str) {
@@ -174,9 +174,9 @@ impl Talk {
             return;
         }
         assert_ne!(members.contains_key("result"), members.contains_key("error"));
-        self.answers += 1;
+        self.responses += 1;
         let id = members.get("id").map_or("null", |id| id.get());
-        let echoed = self.heard.windows(id.len()).any(|window| window == id.as_bytes());
+        let echoed = self.input.windows(id.len()).any(|window| window == id.as_bytes());
         assert!(id == "null" || echoed, "the id {id} was never sent");
     }
 }
@@ -199,7 +199,7 @@ fn outcome(choice: u8) -> Option<Outcome> {
     match choice % 7 {
         0 => None,
         1 => complete(Payload::Empty),
-        2 => complete(Payload::Server(card())),
+        2 => complete(Payload::Server(server_info())),
         3 => complete(Payload::Listening(SubscriptionFilter {
             tools: true,
             ..SubscriptionFilter::default()
@@ -214,7 +214,7 @@ fn outcome(choice: u8) -> Option<Outcome> {
     }
 }
 
-fn card() -> ServerInfo {
+fn server_info() -> ServerInfo {
     ServerInfo {
         identity: Arc::new(Implementation::default()),
         capabilities: ServerCapabilities { tools: true, ..ServerCapabilities::default() },
