@@ -3,7 +3,7 @@
 use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
-use crate::item::front_matter::*;
+use super::*;
 
 fn value(body: &str) -> Value {
     let members = read(&format!("---\n{body}\n---\ntext\n"))

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use creole_proto::revision::Rules;
 use serde_json::{Value, json};
 
-use crate::item::skill::*;
+use super::*;
 
 const FRONT: &str = "---\nname: mail\ndescription: Writes mail\nlicense: MIT\n---\nBe brief.\n";
 
