@@ -91,6 +91,11 @@ impl LineDecoder {
         self.framed_line(location)
     }
 
+    /// Whether it holds no part of a line, so that [`next`](Self::next) returns nothing for an empty chunk.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty() && !self.has_ended
+    }
+
     /// Takes ownership of the last returned line, unless it was a slice of its chunk.
     pub fn take_line(&mut self) -> Option<Vec<u8>> {
         mem::take(&mut self.is_pending_returned).then(|| {

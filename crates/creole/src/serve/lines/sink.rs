@@ -203,10 +203,13 @@ impl<I: Send + 'static> HostState<LineSink<I>> {
             let mut rest = &backlog.bytes[backlog.consumed..];
             let line = lines.next(&mut rest);
             let consumed = backlog.bytes.len() - rest.len();
-            match line {
-                Some(line) => receive(line),
-                None => backlog.is_drained = true,
-            }
+            backlog.is_drained = match line {
+                Some(line) => {
+                    receive(line);
+                    rest.is_empty() && lines.is_empty()
+                }
+                None => true,
+            };
             backlog.discard(consumed);
         } else if !backlog.is_last_line_taken {
             // A last line without a line end still counts.
