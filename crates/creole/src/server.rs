@@ -3,6 +3,7 @@
 pub(crate) mod replacement;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -217,8 +218,9 @@ impl Server {
     pub fn start(self) -> Service {
         let shared = self.build(None);
         let profile = Arc::clone(&shared.profile);
+        let logs_payloads = AtomicBool::new(shared.log_payloads);
         let current = ArcSwap::from_pointee(shared);
-        Service { inner: Arc::new(ServiceInner { profile, current }) }
+        Service { inner: Arc::new(ServiceInner { profile, current, logs_payloads }) }
     }
 
     /// Builds the core of a service, which may continue a previous one.
@@ -292,6 +294,8 @@ struct ServiceInner {
     profile: Arc<Profile>,
     /// Handles new calls. A [replacement](Server::prepare_replacement) may be swapped in.
     current: ArcSwap<ServiceCore>,
+    /// Whether messages are logged: a copy of the core's setting, which every message asks for.
+    logs_payloads: AtomicBool,
 }
 
 pub(crate) struct ServiceCore {
@@ -320,13 +324,19 @@ impl Service {
         &self.inner.current
     }
 
+    /// Lets another core handle new calls; returns the previous one.
+    fn swap(&self, core: Arc<ServiceCore>) -> Arc<ServiceCore> {
+        self.inner.logs_payloads.store(core.log_payloads, Ordering::Relaxed);
+        self.current().swap(core)
+    }
+
     /// The current profile (dialect, identity, limits), for new connections.
     pub(crate) fn current_profile(&self) -> Arc<Profile> {
         Arc::clone(&self.current().load().profile)
     }
 
     pub(crate) fn logs_payloads(&self) -> bool {
-        self.current().load().log_payloads
+        self.inner.logs_payloads.load(Ordering::Relaxed)
     }
 
     /// Starts a call for a protocol machine. The future resolves to its outcome, and the handle cancels it. Transports

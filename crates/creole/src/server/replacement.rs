@@ -41,7 +41,7 @@ impl Replacement {
 
     /// Replaces the server, and announces the changed lists to clients.
     pub fn swap(self) -> ReplacedServer {
-        let before = self.service.current().swap(Arc::clone(&self.core));
+        let before = self.service.swap(Arc::clone(&self.core));
         before.registry.stop_announcing();
         let changed = self.core.registry.start_announcing(&before.registry);
         ReplacedServer { shared: Arc::downgrade(&before), changed_lists: changed }
