@@ -19,11 +19,12 @@ mod send;
 mod tasks;
 mod unreadable;
 
+pub use crate::operation::CallOptions;
 pub use outbox::{
     ClientEvent, FrameKind, InputRequestError, InputRequestKey, NegotiationResult, Outbox,
     OutgoingFrame, ProtocolViolation,
 };
-pub use request::{CallOptions, CallRequest};
+pub use request::CallRequest;
 pub use unreadable::DropReason;
 
 use alloc::string::String;

@@ -5,30 +5,27 @@ mod frame;
 mod input_request;
 mod relayed_result;
 mod result;
+mod result_target;
 mod server_info;
 mod task;
 
 pub(crate) use client::{RequestStyle, write_call, write_initialize, write_level};
 pub(crate) use frame::{
-    replace_line_ends, write_client_request, write_error, write_input_request_error,
-    write_notification, write_response, write_server_request,
+    write_client_request, write_error, write_input_request_error, write_notification,
+    write_response, write_server_request,
 };
 pub(crate) use input_request::{input_request_params as question_params, write_input_required};
 pub(crate) use relayed_result::{is_verbatim, relayed_failure, write_relayed};
-pub(crate) use result::{ResultTarget, write_filter, write_meta, write_result};
+pub(crate) use result::{write_filter, write_meta, write_result};
+pub(crate) use result_target::ResultTarget;
 pub(crate) use task::write_task;
 
 use alloc::vec::Vec;
 use serde::Serialize;
 
 use crate::wire::quote;
-
-/// Appends `,` unless the object or array was just opened.
-fn write_comma(out: &mut Vec<u8>) {
-    if !matches!(out.last(), Some(b'{' | b'[')) {
-        out.push(b',');
-    }
-}
+pub(crate) use crate::wire::write_foreign_member;
+use crate::wire::{write_comma, write_foreign_key};
 
 /// Appends a member's name and colon. The name is a constant that needs no escapes.
 pub(crate) fn write_key(out: &mut Vec<u8>, name: &'static str) {
@@ -36,19 +33,6 @@ pub(crate) fn write_key(out: &mut Vec<u8>, name: &'static str) {
     out.push(b'"');
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\":");
-}
-
-/// Appends a member's name and colon. The name comes from a peer and is escaped.
-fn write_foreign_key(out: &mut Vec<u8>, name: &str) {
-    write_comma(out);
-    quote(out, name);
-    out.push(b':');
-}
-
-/// Appends a member whose name comes from a peer and whose value is JSON text.
-pub(crate) fn write_foreign_member(out: &mut Vec<u8>, name: &str, value: &str) {
-    write_foreign_key(out, name);
-    out.extend_from_slice(value.as_bytes());
 }
 
 /// Appends a member with a string value.

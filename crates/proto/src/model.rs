@@ -12,11 +12,12 @@ mod input_response_check;
 mod items;
 mod level;
 mod prompts;
+mod relayed_result;
 mod resources;
 mod task;
 mod tools;
 
-pub use capabilities::{ClientCapabilities, ServerCapabilities};
+pub use capabilities::{ClientCapabilities, ServerCapabilities, TASKS_EXTENSION};
 pub use completion::{Completion, CompletionRequest, Reference};
 pub use content::{Annotations, Content, Contents, Role};
 pub(crate) use definition::is_icon_list;
@@ -25,11 +26,10 @@ pub use input_request::{InputRequest, KeyedInputRequest};
 pub use items::Items;
 pub use level::Level;
 pub use prompts::{Prompt, PromptArgument, PromptMessage, PromptResult};
+pub use relayed_result::{RelayedKind, RelayedResult};
 pub use resources::{Resource, ResourceTemplate, SKILLS_EXTENSION, Skill, SkillFile};
-pub use task::{
-    TASKS_EXTENSION, Task, TaskOutcome, TaskPreference, TaskState, TaskSupport, format_timestamp,
-};
-pub use tools::{Tool, ToolAnnotations, ToolResult};
+pub use task::{Task, TaskOutcome, TaskPreference, TaskState, format_timestamp};
+pub use tools::{TaskSupport, Tool, ToolAnnotations, ToolResult};
 
 use alloc::string::String;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-
-use serde::{Deserialize, Serialize};
+use core::time::Duration;
 
 use crate::fault::Fault;
 use crate::model::{
@@ -13,6 +12,7 @@ use crate::model::{
     ExcludedItem, Implementation, Items, KeyedInputRequest, Level, ListKind, PromptResult,
     ServerCapabilities, Task, TaskPreference, ToolResult,
 };
+pub use crate::model::{RelayedKind, RelayedResult};
 use crate::revision::Rules;
 use crate::wire::Raw;
 
@@ -251,100 +251,31 @@ pub enum Payload {
     Relayed(RelayedResult),
 }
 
-/// An upstream's result as received. Most of it reaches the client unchanged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RelayedResult {
-    result: Raw,
-    /// The rules of the upstream.
-    #[serde(with = "rules_by_name")]
-    pub rules: &'static Rules,
-    /// The kind of result.
-    pub kind: RelayedKind,
-    /// Whether the result is known to have all members that its rules require, and none that concern only the gateway.
-    #[serde(skip)]
-    is_verbatim: bool,
-}
-
-impl RelayedResult {
-    /// A relayed result from an object.
-    pub fn new(result: Raw, rules: &'static Rules, kind: RelayedKind) -> Self {
-        Self { result, rules, kind, is_verbatim: false }
-    }
-
-    /// Sets whether the result is known to be [verbatim](Self::is_verbatim).
-    pub(crate) fn with_verbatim(self, is_whole: bool) -> Self {
-        Self { is_verbatim: is_whole, ..self }
-    }
-
-    /// The whole result: an object.
-    pub fn result(&self) -> &Raw {
-        &self.result
-    }
-
-    /// The whole result: an object.
-    pub fn into_result(self) -> Raw {
-        self.result
-    }
-
-    /// Replaces the result.
-    pub fn set_result(&mut self, result: Raw) {
-        (self.result, self.is_verbatim) = (result, false);
-    }
-
-    /// Whether a peer with the same rules can receive the result unchanged.
-    pub(crate) fn is_verbatim(&self) -> bool {
-        self.is_verbatim
-    }
-
-    /// The upstream's cache hints, if any (2026-07-28 schema, `CacheableResult`).
-    pub fn cache_hints(&self) -> Option<CacheHints> {
-        let result = self.result.as_object()?;
-        let says = result.get_many(["ttlMs", "cacheScope"]).iter().any(Option::is_some);
-        says.then(|| CacheHints::read(result, self.rules))
-    }
-
-    /// Whether the result reports that a tool failed.
-    pub fn is_error(&self) -> bool {
-        self.result.as_object().and_then(|result| result.get("isError")) == Some("true")
-    }
-}
-
-/// Serialises rules as the name of their revision.
-mod rules_by_name {
-    use alloc::string::String;
-
-    use serde::de::Error as _;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    use crate::revision::{Revision, Rules};
-
-    pub(super) fn serialize<S: Serializer>(
-        rules: &Rules,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(rules.name)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<&'static Rules, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let found = Revision::from_name(&name).map(Revision::rules);
-        found.ok_or_else(|| D::Error::custom("unknown revision"))
-    }
-}
-
-/// The kind of a relayed result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RelayedKind {
-    /// A tool result.
-    Tool,
-    /// A resource's contents.
-    Contents,
-    /// A rendered prompt.
-    Prompt,
-    /// Any other result.
-    Other,
+/// The options of a call. Options that the server's revision cannot express are omitted.
+#[derive(Clone, Debug, Default)]
+pub struct CallOptions {
+    /// The caller's capabilities. A stateless server gets them with each request. An input request beyond them is a
+    /// fault.
+    pub capabilities: Arc<ClientCapabilities>,
+    /// The caller's `Implementation`, for stateless servers; otherwise the profile's identity is sent.
+    pub client_info: Option<Raw>,
+    /// The minimum level of log messages. Less severe ones are dropped.
+    pub log_level: Option<Level>,
+    /// Whether progress notifications are wanted.
+    pub progress: bool,
+    /// The input responses and the request state of the previous round.
+    pub input_responses: Option<InputResponses>,
+    /// Whether the outcome may be a task.
+    pub task_preference: TaskPreference,
+    /// Idle timeout; defaults to the profile's limit.
+    pub idle_timeout: Option<Duration>,
+    /// Timeout of the whole call; defaults to the profile's limit.
+    pub total_timeout: Option<Duration>,
+    /// Extra members of `_meta`: an object. Members that the protocol reserves are dropped.
+    pub meta: Option<Raw>,
+    /// Extra members of the params of `tools/call` or `prompts/get`: an object. Members that the protocol defines are
+    /// dropped.
+    pub params: Option<Raw>,
 }
 
 /// Identity and capabilities of a server (2026-07-28 schema, `DiscoverResult`).

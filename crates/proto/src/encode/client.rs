@@ -7,13 +7,12 @@ use super::result::write_filter;
 use super::{
     write_comma, write_data, write_foreign_member, write_key, write_raw_member, write_text_member,
 };
-use crate::client::CallOptions;
 use crate::dialect::Dialect;
 use crate::method::Method;
 use crate::model::{
     ClientCapabilities, CompletionRequest, Level, Reference, TASKS_EXTENSION, TaskPreference,
 };
-use crate::operation::{InputResponses, Operation};
+use crate::operation::{CallOptions, InputResponses, Operation};
 use crate::revision::{ElicitationSupport, InputRequestStyle, Rules, TaskModel};
 use crate::wire::meta;
 use crate::wire::{Object, ParamMembers, Raw, quote};

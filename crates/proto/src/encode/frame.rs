@@ -149,13 +149,3 @@ pub(crate) fn write_server_request(out: &mut Vec<u8>, id: &Id, method: &str, par
     }
     out.push(b'}');
 }
-
-/// Replaces line ends in a frame by spaces. They can only be whitespace of a peer's JSON, since strings contain none
-/// (RFC 8259, 7).
-pub(crate) fn replace_line_ends(frame: &mut [u8]) {
-    let mut start = 0;
-    while let Some(found) = memchr::memchr2(b'\n', b'\r', &frame[start..]) {
-        frame[start + found] = b' ';
-        start += found + 1;
-    }
-}

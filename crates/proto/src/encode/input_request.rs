@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::result::write_related_task;
+use super::result_target::write_related_task;
 use super::{write_foreign_key, write_key, write_raw_member, write_text_member};
 use crate::model::adapt::lower_sampling_params;
 use crate::model::{InputRequest, KeyedInputRequest};

@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::result::{ResultTarget, write_related_task};
+use super::result_target::{ResultTarget, write_related_task};
 use super::{write_foreign_member, write_raw_member};
 use crate::dialect::IsErrorPolicy;
 use crate::model::adapt::{is_text, lower_raw_block, lower_raw_blocks, supports_all_blocks};

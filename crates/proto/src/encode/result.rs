@@ -3,30 +3,19 @@
 use alloc::vec::Vec;
 
 use super::relayed_result::write_relayed;
+use super::result_target::{ResultTarget, write_related_task};
 use super::server_info::write_server_info;
 use super::task::{write_task, write_task_head};
 use super::{
     write_comma, write_data, write_foreign_key, write_key, write_raw_member, write_text_member,
 };
-use crate::dialect::{Dialect, IsErrorPolicy};
+use crate::dialect::IsErrorPolicy;
 use crate::model::adapt::{lower_blocks, lower_structured_content};
 use crate::model::{CacheHints, Content, ToolResult};
 use crate::operation::{Page, Payload, SubscriptionFilter, TaskPage};
 use crate::revision::{Rules, TaskModel};
 use crate::wire::meta;
 use crate::wire::{Object, Raw, quote};
-
-/// The parameters for encoding a result.
-pub(crate) struct ResultTarget<'a> {
-    pub(crate) dialect: &'a Dialect,
-    pub(crate) rules: &'static Rules,
-    /// The version in the `initialize` result.
-    pub(crate) version: &'a str,
-    /// The server's `Implementation`, as JSON.
-    pub(crate) identity: Option<&'a Raw>,
-    /// The task that the result belongs to.
-    pub(crate) related_task: Option<&'a str>,
-}
 
 /// Writes a whole result object (2026-07-28 schema, `Result`).
 pub(crate) fn write_result(out: &mut Vec<u8>, payload: &Payload, target: &ResultTarget<'_>) {
@@ -124,14 +113,6 @@ pub(crate) fn write_meta(out: &mut Vec<u8>, own: Option<&Raw>, target: &ResultTa
         write_foreign_key(out, &name);
         out.extend_from_slice(value.as_bytes());
     }
-    out.push(b'}');
-}
-
-/// Writes the `_meta` member that names a task (2025-11-25 schema, `RelatedTaskMetadata`).
-pub(super) fn write_related_task(out: &mut Vec<u8>, id: &str) {
-    write_key(out, meta::RELATED_TASK);
-    out.push(b'{');
-    write_text_member(out, "taskId", id);
     out.push(b'}');
 }
 

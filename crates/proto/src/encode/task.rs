@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use super::frame::write_fault;
 use super::input_request::write_input_requests;
-use super::result::{ResultTarget, write_result};
+use super::result::write_result;
+use super::result_target::ResultTarget;
 use super::{write_key, write_raw_member, write_text_member};
 use crate::fault::{ErrorChannel, Fault};
 use crate::model::{Task, TaskOutcome, TaskState, ToolResult, format_timestamp};

@@ -2,8 +2,6 @@
 
 use alloc::vec::Vec;
 
-use crate::encode::replace_line_ends;
-
 /// Initial capacity: fits a short frame, so that the first frame does not reallocate.
 const INITIAL_CAPACITY: usize = 512;
 
@@ -74,5 +72,15 @@ impl<M: Copy> FrameBuffer<M> {
         write(&mut self.bytes);
         self.bytes.push(b'\n');
         self.marked_ends.push((mark, self.bytes.len()));
+    }
+}
+
+/// Replaces line ends in a frame by spaces. They can only be whitespace of a peer's JSON, since strings contain none
+/// (RFC 8259, 7).
+fn replace_line_ends(frame: &mut [u8]) {
+    let mut start = 0;
+    while let Some(found) = memchr::memchr2(b'\n', b'\r', &frame[start..]) {
+        frame[start + found] = b' ';
+        start += found + 1;
     }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::header_value;
 use super::mcp_headers::{mismatch, shorten};
 use crate::fault::Fault;
+use crate::model::Definition;
 use crate::wire::{Object, unquote};
 
 /// The schema keyword that names the header of an argument.
@@ -46,6 +47,13 @@ impl fmt::Display for MirroredHeaderError {
 }
 
 impl core::error::Error for MirroredHeaderError {}
+
+impl Definition {
+    /// The mirrored headers of a tool.
+    pub fn mirrored_headers(&self) -> Result<Vec<MirroredHeader>, MirroredHeaderError> {
+        self.member("inputSchema").map_or(Ok(Vec::new()), MirroredHeader::find_all)
+    }
+}
 
 impl MirroredHeader {
     /// The mirrored headers that a schema declares.

@@ -1,8 +1,10 @@
 //! The capabilities of servers and clients.
 
-use super::TASKS_EXTENSION;
 use crate::revision::{ElicitationSupport, Rules};
 use crate::wire::{Object, Raw};
+
+/// The extension that defines tasks in 2026-07-28 (SEP-2663, extension identifier).
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// A server's capabilities (2026-07-28 schema, `ServerCapabilities`). Their encoding depends on the revision and the
 /// dialect.

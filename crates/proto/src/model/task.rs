@@ -3,52 +3,10 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::{KeyedInputRequest, ToolResult};
+use super::{KeyedInputRequest, RelayedResult, ToolResult};
 use crate::fault::Fault;
-use crate::operation::RelayedResult;
-
-/// The extension that defines tasks in 2026-07-28 (SEP-2663, extension identifier).
-pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
-
-/// The task support of a tool (2025-11-25 schema, `ToolExecution`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TaskSupport {
-    /// It never runs as a task.
-    #[default]
-    Forbidden,
-    /// It runs as a task if the client supports tasks, otherwise as a normal call.
-    Optional,
-    /// It always runs as a task.
-    Required,
-}
-
-impl TaskSupport {
-    /// The value on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Forbidden => "forbidden",
-            Self::Optional => "optional",
-            Self::Required => "required",
-        }
-    }
-
-    /// Whether it is the default on the wire.
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl Serialize for TaskSupport {
-    /// Serialises it as the tool's member `execution`.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut execution = serializer.serialize_map(Some(1))?;
-        execution.serialize_entry("taskSupport", self.as_str())?;
-        execution.end()
-    }
-}
 
 /// Whether the outcome of a call may be a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

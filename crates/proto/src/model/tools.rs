@@ -3,9 +3,10 @@
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Content, TaskSupport};
+use super::Content;
 use crate::wire::Raw;
 
 /// The definition of a tool (2025-11-25 schema, `Tool`).
@@ -85,5 +86,42 @@ impl ToolResult {
     /// (2025-06-18 server/tools, structured content).
     pub fn structured(data: Raw) -> Self {
         Self { structured: Some(data.clone()), ..Self::text(data.as_str()) }
+    }
+}
+
+/// The task support of a tool (2025-11-25 schema, `ToolExecution`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaskSupport {
+    /// It never runs as a task.
+    #[default]
+    Forbidden,
+    /// It runs as a task if the client supports tasks, otherwise as a normal call.
+    Optional,
+    /// It always runs as a task.
+    Required,
+}
+
+impl TaskSupport {
+    /// The value on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forbidden => "forbidden",
+            Self::Optional => "optional",
+            Self::Required => "required",
+        }
+    }
+
+    /// Whether it is the default on the wire.
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Serialize for TaskSupport {
+    /// Serialises it as the tool's member `execution`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut execution = serializer.serialize_map(Some(1))?;
+        execution.serialize_entry("taskSupport", self.as_str())?;
+        execution.end()
     }
 }

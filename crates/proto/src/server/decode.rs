@@ -7,15 +7,14 @@ use alloc::vec::Vec;
 
 use super::calls::CallPurpose;
 use crate::dialect::Dialect;
-use crate::encode::write_foreign_member;
 use crate::fault::{Fault, FaultKind};
 use crate::method::Method;
 use crate::model::{CompletionRequest, ListKind, TaskPreference};
 use crate::operation::{ExtraMembers, Operation, SubscriptionFilter};
-use crate::wire::meta;
 use crate::wire::{
     FieldError, FieldErrorKind, Object, ParamMembers, Raw, as_object, as_required_string, unquote,
 };
+use crate::wire::{meta, write_foreign_member};
 
 /// The params of a request, with the members that most methods read.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-use super::scan::{ScanError, ScanErrorKind};
+use super::scan_error::{ScanError, ScanErrorKind};
 use super::text::{Escape, plain_run, unescape};
 
 /// Reads one token after the other and rejects text that violates the grammar.

@@ -13,7 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::object::Object;
-use super::scan::{ScanError, ScanLimits, scan_value};
+use super::scan::{ScanLimits, scan_value};
+use super::scan_error::ScanError;
 use super::text::compact;
 
 /// Valid JSON text; clones share it. Two are equal if their texts are equal; see [`canonical`] for comparing values.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use memchr::memchr2;
 
-use super::scan::ScanErrorKind;
+use super::scan_error::ScanErrorKind;
 
 /// The value of a JSON string token, quotes included; `None` if `raw` is not a single string token.
 ///

@@ -5,8 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::raw_blocks::{block_type, text_block};
-use crate::encode::write_foreign_member;
-use crate::wire::{Object, Raw};
+use crate::wire::{Object, Raw, write_foreign_member};
 
 /// Converts the params of a sampling request; `None` if nothing changes. A message with several blocks becomes several
 /// messages of the same role (2025-06-18 schema, `SamplingMessage`).

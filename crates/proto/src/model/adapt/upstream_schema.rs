@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 use serde_json::Value;
 
 use super::schema::move_references;
-use crate::encode::write_foreign_member;
-use crate::wire::{Object, Raw, quote};
+use crate::wire::{Object, Raw, quote, write_foreign_member};
 
 /// A change besides the repair of `required`.
 #[derive(Clone, Copy, PartialEq, Eq)]

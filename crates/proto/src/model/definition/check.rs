@@ -9,9 +9,10 @@ use core::fmt;
 
 use super::Definition;
 use super::rules::{AbsentPolicy, ICONS, MemberRule, MemberShape, members_of};
-use crate::encode::write_foreign_member;
 use crate::model::ListKind;
-use crate::wire::{Object, ScanLimits, elements, is_control, is_nested_deeper_than, unquote};
+use crate::wire::{
+    Object, ScanLimits, elements, is_control, is_nested_deeper_than, unquote, write_foreign_member,
+};
 
 /// Maximum nesting depth of an item. With the three levels of the list around it, clients still accept the message.
 const MAX_ITEM_DEPTH: usize = 125;

@@ -6,11 +6,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Definition, DefinitionTexts};
-use crate::encode::write_foreign_member;
-use crate::http::{MirroredHeader, MirroredHeaderError};
 use crate::model::adapt::{lower_input_schema, lower_output_schema, repair_required};
 use crate::model::{ListKind, TaskSupport, ToolAnnotations};
-use crate::wire::{Object, Raw, quote, unquote};
+use crate::wire::{Object, Raw, quote, unquote, write_foreign_member};
 
 /// Members of a tool that are rewritten for some peers; `None` removes a member.
 type MemberRewrites<'a> = [(&'static str, Option<Cow<'a, str>>)];
@@ -69,11 +67,6 @@ impl Definition {
             all.into_iter().find(|support| support.as_str() == word)
         };
         support().unwrap_or_default()
-    }
-
-    /// The mirrored headers of a tool.
-    pub fn mirrored_headers(&self) -> Result<Vec<MirroredHeader>, MirroredHeaderError> {
-        self.member("inputSchema").map_or(Ok(Vec::new()), MirroredHeader::find_all)
     }
 
     /// A tool's annotations, which are not to be trusted.
