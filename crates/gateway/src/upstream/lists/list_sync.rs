@@ -18,10 +18,9 @@ use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::excluded_items::ExclusionReason;
 use crate::upstream::lists::list_fetch;
 use crate::upstream::lists::list_fetch::{LISTS, ListFetcher, ToolIndex};
-use crate::upstream::lists::notifications::{NotificationSources, follow_notifications};
-
-/// The minimum wait before the gateway reconnects to an unreachable upstream.
-pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+use crate::upstream::lists::notifications::{
+    NotificationSources, RECONNECT_PAUSE, follow_notifications,
+};
 
 /// The number of attempts between two log messages about an upstream that stays unreachable.
 const LOG_EVERY_ATTEMPTS: u32 = 300;

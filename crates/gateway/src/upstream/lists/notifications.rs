@@ -17,7 +17,9 @@ use crate::upstream::connections::pool::SessionChange;
 use crate::upstream::connections::session_key::SessionOwner;
 use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::list_fetch::LISTS;
-use crate::upstream::lists::list_sync::RECONNECT_PAUSE;
+
+/// The minimum wait before the gateway reconnects to an unreachable upstream.
+pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How often the layers are checked for changed definitions.
 const CHAIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);

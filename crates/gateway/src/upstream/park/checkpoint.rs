@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::parked_call::check_response;
 use super::{ParkSlotGuard, ParkedCalls};
 use crate::upstream::park::request_state::{ParkedState, input_request_digest};
 
@@ -188,4 +187,9 @@ impl ParkSlotGuard {
 
 fn checkpoint_path(id: &str) -> String {
     format!("call/{id}")
+}
+
+/// Whether this is a valid response to the input request. The error gives the reason.
+pub(super) fn check_response(question: &InputRequest, answer: &Raw) -> Result<(), &'static str> {
+    answer.as_object().ok_or("it must be an object").and_then(|it| question.check_response(it))
 }

@@ -386,7 +386,8 @@ impl ParkedCall {
     /// The fault of input responses that the upstream could not read.
     fn check_responses(&self, answers: &[(String, Raw)]) -> Option<Fault> {
         answers.iter().find_map(|(key, answer)| {
-            let why = check_response(&self.open_requests.get(key)?.request, answer).err()?;
+            let why =
+                checkpoint::check_response(&self.open_requests.get(key)?.request, answer).err()?;
             let detail = format!("`inputResponses.{key}` is not a valid input response: {why}");
             Some(Fault::new(FaultKind::InvalidParams, detail))
         })
@@ -403,11 +404,6 @@ impl ParkedCall {
             _ = caller.send(told.clone()).await;
         }
     }
-}
-
-/// Whether this is a valid response to the input request. The error gives the reason.
-pub(super) fn check_response(question: &InputRequest, answer: &Raw) -> Result<(), &'static str> {
-    answer.as_object().ok_or("it must be an object").and_then(|it| question.check_response(it))
 }
 
 /// The approximate size of an input request in bytes.
