@@ -3,7 +3,6 @@
 pub(crate) mod disabled;
 pub(crate) mod environment;
 pub mod error;
-pub(crate) mod layer_kinds;
 pub(crate) mod suggestions;
 pub(crate) mod toml_errors;
 pub mod value;

@@ -5,6 +5,7 @@
 //! operations become tools.
 
 mod document_set;
+mod names;
 mod operation;
 mod parameter;
 pub mod report;
@@ -12,6 +13,7 @@ pub mod request;
 mod schema;
 pub mod security;
 pub mod settings;
+pub mod style;
 pub mod tool;
 mod tool_builder;
 
@@ -26,8 +28,9 @@ use crate::openapi::document_set::remote::DocumentError;
 use crate::openapi::security::client_credentials::TokenCache;
 use document_set::{DocumentSet, Node};
 use report::ApiReport;
+pub use security::SchemeSecret;
 use security::SecuritySchemes;
-pub use settings::{ApiSettings, DocumentSource, OperationOverride, SchemeSecret, Selector};
+pub use settings::{ApiSettings, DocumentSource, OperationOverride, Selector};
 use tool::{ApiService, ApiTool, ServiceOptions};
 use tool_builder::{ToolBuilder, check_settings, list_operations};
 

@@ -1,14 +1,11 @@
 //! The JSON Schema of the configuration, for editors.
 
-use creole_proto::dialect::BUILTIN_NAMES;
+use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
-use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::syntax::suggestions;
 use crate::tables::Config;
-use crate::tables::dialect::ErrorTable;
 
 /// The JSON Schema (2020-12) of a configuration file, given the available packs.
 pub fn schema(known_packs: &[&str]) -> Value {
@@ -87,41 +84,4 @@ fn is_choice_of_words(schema: &Map<String, Value>) -> bool {
 
 fn or_from_environment(words: &Value) -> Value {
     json!({ "anyOf": [words, { "$ref": format!("#/$defs/{ENVIRONMENT}") }] })
-}
-
-// === schemas of single keys ===
-
-pub(crate) fn dialect_name(_generator: &mut SchemaGenerator) -> Schema {
-    one_of(BUILTIN_NAMES)
-}
-
-pub(crate) fn base_revision(_generator: &mut SchemaGenerator) -> Schema {
-    one_of(&suggestions::base_revisions())
-}
-
-pub(crate) fn revision(_generator: &mut SchemaGenerator) -> Schema {
-    one_of(&suggestions::revisions())
-}
-
-pub(crate) fn methods(_generator: &mut SchemaGenerator) -> Schema {
-    list_of(&suggestions::methods())
-}
-
-pub(crate) fn capabilities(_generator: &mut SchemaGenerator) -> Schema {
-    list_of(&suggestions::CAPABILITIES)
-}
-
-pub(crate) fn errors(generator: &mut SchemaGenerator) -> Schema {
-    let table = generator.subschema_for::<ErrorTable>();
-    let kind = |name: &str| (name.to_owned(), table.clone().to_value());
-    let kinds: Map<String, Value> = suggestions::fault_kinds().into_iter().map(kind).collect();
-    json_schema!({ "type": "object", "properties": kinds, "additionalProperties": false })
-}
-
-fn one_of(words: &[&str]) -> Schema {
-    json_schema!({ "type": "string", "enum": words })
-}
-
-fn list_of(words: &[&str]) -> Schema {
-    json_schema!({ "type": "array", "items": one_of(words) })
 }

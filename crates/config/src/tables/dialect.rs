@@ -7,14 +7,16 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde_json::{Map, Value};
 
-use crate::describe::schema;
+use crate::syntax::suggestions;
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::{
     BatchChoice, CapabilitiesChoice, ChannelChoice, DefinitionsChoice, IdNumbersChoice,
     IsErrorChoice, LifecycleChoice, MissingIdChoice, NullIdChoice, RefusedIdChoice,
     RepeatedInitializeChoice, SchemasChoice, UnreadableIdChoice,
 };
+use crate::tables::key_schemas;
 
 /// The dialect of a server or an upstream.
 #[derive(Clone, Debug)]
@@ -31,7 +33,7 @@ pub enum DialectChoice {
 pub struct DialectTable {
     /// The built-in dialect that this one extends. Default: `spec`.
     #[serde(default)]
-    #[schemars(schema_with = "schema::dialect_name")]
+    #[schemars(schema_with = "key_schemas::dialect_name")]
     pub extends: Option<Spanned<String>>,
     /// The name of the dialect in messages. Default: the name of the server.
     pub name: Option<Spanned<String>>,
@@ -39,7 +41,7 @@ pub struct DialectTable {
     pub about: Option<String>,
     /// The revision that applies before, or without, a negotiation.
     #[serde(default)]
-    #[schemars(schema_with = "schema::base_revision")]
+    #[schemars(schema_with = "key_schemas::base_revision")]
     pub revision: Option<Spanned<String>>,
     /// Whether requests of the stateless era (2026-07-28) are served without a handshake. They carry their version and
     /// capabilities.
@@ -60,7 +62,7 @@ pub struct DialectTable {
     pub repeated_initialize: Option<RepeatedInitializeChoice>,
     /// The only methods that a client may use in a session.
     #[serde(default)]
-    #[schemars(schema_with = "schema::methods")]
+    #[schemars(schema_with = "key_schemas::methods")]
     pub methods: Option<Spanned<Vec<Spanned<String>>>>,
     /// The format of capabilities.
     pub capabilities: Option<CapabilitiesChoice>,
@@ -68,11 +70,11 @@ pub struct DialectTable {
     pub capability_flags: Option<Spanned<Entries<bool>>>,
     /// The only capabilities that are announced. They are announced always.
     #[serde(default)]
-    #[schemars(schema_with = "schema::capabilities")]
+    #[schemars(schema_with = "key_schemas::capabilities")]
     pub advertise: Option<Vec<Spanned<String>>>,
     /// Capabilities that are never announced. Only without `advertise`.
     #[serde(default)]
-    #[schemars(schema_with = "schema::capabilities")]
+    #[schemars(schema_with = "key_schemas::capabilities")]
     pub hidden_capabilities: Option<Spanned<Vec<Spanned<String>>>>,
     /// The detail of announced tool definitions.
     pub definitions: Option<DefinitionsChoice>,
@@ -107,7 +109,7 @@ pub struct DialectTable {
     /// The encoding of faults, by kind. It applies in every revision. Keys that a table does not set are inherited from
     /// the base revision of the extended dialect.
     #[serde(default)]
-    #[schemars(schema_with = "schema::errors")]
+    #[schemars(schema_with = "errors_schema")]
     pub errors: Option<Entries<ErrorTable>>,
 }
 
@@ -211,7 +213,7 @@ impl JsonSchema for DialectChoice {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let (name, table) =
-            (schema::dialect_name(generator), generator.subschema_for::<DialectTable>());
+            (key_schemas::dialect_name(generator), generator.subschema_for::<DialectTable>());
         json_schema!({ "anyOf": [name, table] })
     }
 }
@@ -280,4 +282,12 @@ impl JsonSchema for ErrorData {
             "additionalProperties": { "type": "string" },
         })
     }
+}
+
+/// The schema of the errors: a table for each kind of fault.
+fn errors_schema(generator: &mut SchemaGenerator) -> Schema {
+    let table = generator.subschema_for::<ErrorTable>();
+    let kind = |name: &str| (name.to_owned(), table.clone().to_value());
+    let kinds: Map<String, Value> = suggestions::fault_kinds().into_iter().map(kind).collect();
+    json_schema!({ "type": "object", "properties": kinds, "additionalProperties": false })
 }

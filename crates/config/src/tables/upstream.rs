@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::describe::schema;
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::chain::LayerTable;
 use crate::tables::dialect::DialectChoice;
 use crate::tables::enums::{AffinityChoice, UpstreamEra};
+use crate::tables::key_schemas;
 
 /// A server that the gateway forwards to: a program that Creole starts, or a URL.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -48,7 +48,7 @@ pub struct UpstreamTable {
     /// The only revision that Creole uses with the upstream. Default: the newest revision of the caller's era, or of
     /// the other era if the upstream does not support the caller's.
     #[serde(default)]
-    #[schemars(schema_with = "schema::revision")]
+    #[schemars(schema_with = "key_schemas::revision")]
     pub revision: Option<Spanned<String>>,
     /// The era that Creole uses with the upstream: `handshake`, `stateless`, or `auto` for the caller's era. Default:
     /// `auto`.

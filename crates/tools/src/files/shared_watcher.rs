@@ -8,15 +8,19 @@ use std::sync::{Arc, Weak};
 use creole::internal::sync::Mutex;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::watch::WatchState;
-
 /// The shared watcher, while it has subscribers.
 static SHARED_WATCHER: Mutex<Weak<SharedWatcher>> = Mutex::new(Weak::new());
+
+/// A subscriber.
+pub(super) trait WatchListener: Send + Sync {
+    /// Records an event of the system.
+    fn record_event(&self, event: &notify::Result<Event>);
+}
 
 /// Distributes the system's events to all subscribers.
 pub(super) struct SharedWatcher {
     system: Mutex<WatcherState>,
-    listeners: Mutex<Vec<Weak<WatchState>>>,
+    listeners: Mutex<Vec<Weak<dyn WatchListener>>>,
 }
 
 struct WatcherState {
@@ -27,7 +31,7 @@ struct WatcherState {
 
 impl SharedWatcher {
     /// Subscribes a listener to the shared watcher.
-    pub(super) fn subscribe(listener: &Arc<WatchState>) -> Result<Arc<Self>, String> {
+    pub(super) fn subscribe(listener: Weak<dyn WatchListener>) -> Result<Arc<Self>, String> {
         let mut slot = SHARED_WATCHER.lock();
         let watcher = match slot.upgrade() {
             Some(watcher) => watcher,
@@ -37,7 +41,7 @@ impl SharedWatcher {
         drop(slot);
         let mut listeners = watcher.listeners.lock();
         listeners.retain(|other| other.strong_count() > 0);
-        listeners.push(Arc::downgrade(listener));
+        listeners.push(listener);
         drop(listeners);
         Ok(watcher)
     }

@@ -8,14 +8,14 @@ use creole::internal::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind};
 
-use super::shared_watcher::SharedWatcher;
+use super::shared_watcher::{SharedWatcher, WatchListener};
 
 /// The time without changes before a report.
 const QUIET_PERIOD: Duration = Duration::from_millis(100);
@@ -47,7 +47,7 @@ pub(crate) struct FolderWatch {
 }
 
 /// The collected changes of one watch.
-pub(super) struct WatchState {
+struct WatchState {
     root: PathBuf,
     pending: Mutex<PendingChanges>,
     wakeup: Condvar,
@@ -71,7 +71,8 @@ impl FolderWatch {
             pending: Mutex::default(),
             wakeup: Condvar::new(),
         });
-        let watcher = SharedWatcher::subscribe(&shared)?;
+        let listener: Weak<WatchState> = Arc::downgrade(&shared);
+        let watcher = SharedWatcher::subscribe(listener)?;
         let inner = Arc::clone(&shared);
         let run = move || inner.run(&mut watched, &watcher);
         let thread = thread::Builder::new().name("creole-watch".to_owned()).spawn(run);
@@ -88,9 +89,8 @@ impl Drop for FolderWatch {
     }
 }
 
-impl WatchState {
-    /// Records an event of the system.
-    pub(super) fn record_event(&self, event: &notify::Result<Event>) {
+impl WatchListener for WatchState {
+    fn record_event(&self, event: &notify::Result<Event>) {
         let top = std::slice::from_ref(&self.root);
         let (paths, is_written) = match event {
             // Events were lost.
@@ -120,7 +120,9 @@ impl WatchState {
         drop(pending);
         self.wakeup.notify_all();
     }
+}
 
+impl WatchState {
     /// Reports changes until the watch ends.
     fn run(&self, watched: &mut impl WatchTarget, watcher: &SharedWatcher) {
         let mut known = BTreeMap::new();

@@ -11,10 +11,10 @@ use super::parameter::{Parameter, ParameterLocation, read_parameters};
 use super::request::{ApiOperation, Piece, RequestPayload};
 use super::schema::SchemaInliner;
 use super::security::SecuritySchemes;
+use crate::openapi::names;
 use crate::openapi::request::body::{BodyKind, BodyMember, RequestBody, read_body};
-use crate::openapi::request::style::ParameterSlot;
 use crate::openapi::request::upload::MultipartField;
-use crate::openapi::tool_builder::names;
+use crate::openapi::style::ParameterSlot;
 use crate::recipe::http::{RequestMethod, encode};
 
 /// Maximum size of the schema of a tool's arguments, in bytes.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::document_set::{DocumentSet, Node};
-use crate::openapi::request::style::Style;
+use crate::openapi::style::Style;
 
 /// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

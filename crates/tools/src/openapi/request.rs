@@ -1,7 +1,6 @@
 //! Builds the HTTP request for one call of an operation.
 
 pub(crate) mod body;
-pub mod style;
 pub mod upload;
 
 use bytes::Bytes;
@@ -12,8 +11,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::security::Credential;
-use crate::openapi::request::style::ParameterSlot;
 use crate::openapi::request::upload::{MultipartField, decode_base64, multipart};
+use crate::openapi::style::ParameterSlot;
 use crate::recipe::argument::{invalid_argument, text};
 use crate::recipe::http::request::{
     ACCEPT_VALUE, USER_AGENT_VALUE, authorize, invalid_secret, to_http_method,

@@ -3,11 +3,28 @@
 pub mod client_credentials;
 
 use super::document_set::{DocumentSet, Node};
-use super::settings::SchemeSecret;
 use super::{ApiError, SettingsPart};
 use crate::openapi::security::client_credentials::ClientCredentials;
 use crate::recipe::http::Auth;
 use crate::recipe::secret::SecretSource;
+
+/// The secret for a security scheme.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SchemeSecret {
+    /// A token.
+    Bearer(SecretSource),
+    /// A user name and a password.
+    Basic {
+        /// The user name.
+        user: String,
+        /// The password.
+        password: SecretSource,
+    },
+    /// The value of a key.
+    Value(SecretSource),
+    /// The client credentials for fetching tokens.
+    Client(ClientCredentials),
+}
 
 /// A credential of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

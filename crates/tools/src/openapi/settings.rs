@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::files::pattern::is_match;
-use crate::openapi::security::client_credentials::ClientCredentials;
+use crate::openapi::security::SchemeSecret;
 use crate::recipe::http::{Auth, RequestMethod};
-use crate::recipe::secret::{Secret, SecretSource};
+use crate::recipe::secret::Secret;
 use crate::recipe::tool::ToolHints;
 
 /// The settings for a document.
@@ -94,24 +94,6 @@ pub struct OperationOverride {
     pub about: Option<String>,
     /// The hints about its behaviour.
     pub hints: ToolHints,
-}
-
-/// The secret for a security scheme.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SchemeSecret {
-    /// A token.
-    Bearer(SecretSource),
-    /// A user name and a password.
-    Basic {
-        /// The user name.
-        user: String,
-        /// The password.
-        password: SecretSource,
-    },
-    /// The value of a key.
-    Value(SecretSource),
-    /// The client credentials for fetching tokens.
-    Client(ClientCredentials),
 }
 
 /// A selection of operations by their names.

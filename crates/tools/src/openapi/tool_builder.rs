@@ -1,7 +1,6 @@
 //! Selects the operations of a document that become tools, and names them.
 
 pub(crate) mod base_url;
-pub(crate) mod names;
 
 use std::collections::HashSet;
 
@@ -13,7 +12,8 @@ use super::security::SecuritySchemes;
 use super::settings::{ApiSettings, OperationIdentity, OperationOverride, Selector};
 use super::tool::ApiTool;
 use super::{ApiError, SettingsPart};
-use crate::openapi::tool_builder::names::ToolNames;
+use crate::openapi::names;
+use crate::openapi::names::ToolNames;
 use crate::recipe::http::RequestMethod;
 use crate::recipe::tool::ToolHints;
 

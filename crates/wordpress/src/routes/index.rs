@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::schema;
+pub(super) use super::schema::RoutePart;
 use crate::AllowedRoutes;
 
 /// Routes that never become tools: they fetch URLs of the caller's choice, create passwords, run code, or bundle
@@ -31,17 +32,6 @@ pub(super) enum RouteAction {
     Create,
     Update,
     Delete,
-}
-
-/// One segment of a route.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum RoutePart {
-    Text(String),
-    /// An argument, and whether it is a number.
-    Argument {
-        name: String,
-        is_number: bool,
-    },
 }
 
 /// One action on one route.

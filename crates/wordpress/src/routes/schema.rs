@@ -2,7 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::index::RoutePart;
+/// One segment of a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RoutePart {
+    Text(String),
+    /// An argument, and whether it is a number.
+    Argument {
+        name: String,
+        is_number: bool,
+    },
+}
 
 /// Keywords with the same meaning in WordPress and in JSON Schema.
 const COPIED_KEYWORDS: &[&str] = &[

@@ -2,8 +2,8 @@
 
 use crate::openapi::document_set::{DocumentSet, Node};
 use crate::openapi::parameter::{member_names, style_from_name};
-use crate::openapi::request::style::Style;
 use crate::openapi::schema::is_read_only;
+use crate::openapi::style::Style;
 
 /// The name of the argument for the whole body.
 pub(in crate::openapi) const WHOLE_BODY_ARGUMENT: &str = "body";
