@@ -1,58 +1,89 @@
-//! Checks that the modules of a folder import each other in one direction.
+//! Checks that the modules of every folder import each other in one direction.
 //!
 //! A circle of modules can only be read, tested and moved as one. A type that two modules need belongs into the lower
-//! one. A method of a lower type that needs a higher module is implemented in the higher one.
+//! one. A method of a lower type that needs a higher module is implemented in the higher one. A module and its own
+//! child modules are one: between them every direction is allowed, except for the modules of [`ABOVE_CHILDREN`].
+
+mod imports;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Findings;
 use crate::repository::File;
+use imports::Import;
 
-/// A module whose child modules are checked.
-struct Parent {
-    /// The folder of the child modules.
-    folder: &'static str,
-    /// The path of the module in `use`.
-    path: &'static str,
-    /// The file of the module itself, if it is above its child modules: they import nothing from it.
-    file: Option<&'static str>,
-    /// The child modules that only export what others define.
-    facades: &'static [&'static str],
-}
+/// The modules that only export what others define.
+const FACADES: &[&str] = &["crates/creole/src/internal"];
 
-const PARENTS: &[Parent] = &[LIBRARY, UPSTREAM];
+/// The modules that are above their child modules: those import nothing from them.
+const ABOVE_CHILDREN: &[&str] = &["crates/gateway/src/upstream"];
 
-const LIBRARY: Parent = Parent {
-    folder: "crates/creole/src/",
-    path: "crate::",
-    file: None,
-    facades: &["lib", "internal"],
-};
-
-const UPSTREAM: Parent = Parent {
-    folder: "crates/gateway/src/upstream/",
-    path: "crate::upstream::",
-    file: Some("crates/gateway/src/upstream.rs"),
-    facades: &[],
-};
-
-/// The name of a parent module in circles with its child modules.
+/// The name of a module in circles with its child modules.
 const PARENT: &str = "super";
 
-/// For each module, the modules that it imports, each with one place.
-type Imports<'a> = BTreeMap<&'a str, BTreeMap<&'a str, (&'a str, usize)>>;
+/// An import against the direction of its folder that is accepted.
+struct Exception {
+    folder: &'static str,
+    from: &'static str,
+    to: &'static str,
+}
+
+/// The exceptions, each with its reason.
+const EXCEPTIONS: &[Exception] = &[
+    // A reader passes input to its connection, and a connection replaces a reader that a handler holds up: they are two
+    // halves of one loop.
+    Exception { folder: "crates/creole/src/serve/lines", from: "reader", to: "connection" },
+    // A session sends its calls, and a call answers input requests of its session.
+    Exception {
+        folder: "crates/gateway/src/upstream/connections",
+        from: "session_client",
+        to: "active_calls",
+    },
+    Exception {
+        folder: "crates/gateway/src/upstream/connections",
+        from: "session_client",
+        to: "pool",
+    },
+    // A task that ended contains a result, and a result may be a task: the encoders call each other.
+    Exception { folder: "crates/proto/src/encode", from: "task", to: "result" },
+    // `recipe` builds tools of all kinds; its values (secrets, templates, encoded URLs) are used by each kind.
+    Exception { folder: "crates/tools/src", from: "database", to: "recipe" },
+    Exception { folder: "crates/tools/src", from: "openapi", to: "recipe" },
+    // A site holds the users that logged in, and a login asks the site.
+    Exception { folder: "crates/wordpress/src", from: "site", to: "login" },
+    // A tool is data with an optional function, which takes the call of the tool.
+    Exception { folder: "crates/wordpress/src/tools", from: "spec", to: "tool_call" },
+];
+
+/// The imports between the modules of one folder: for each module the modules that it imports, each with one place.
+type Imports<'a> = BTreeMap<String, BTreeMap<String, (&'a str, usize)>>;
 
 pub(super) fn check(files: &[File], findings: &mut Findings) {
-    for parent in PARENTS {
-        check_children(parent, files, findings);
+    let mut unused: BTreeSet<usize> = (0..EXCEPTIONS.len()).collect();
+    for (folder, mut imports) in folders(files) {
+        for (index, exception) in EXCEPTIONS.iter().enumerate() {
+            let targets = imports.get_mut(exception.from).filter(|_| exception.folder == folder);
+            if targets.is_some_and(|targets| targets.remove(exception.to).is_some()) {
+                unused.remove(&index);
+            }
+        }
+        report_circles(&imports, findings);
+    }
+    let is_checked = |exception: &Exception| {
+        files.iter().any(|file| file.path.starts_with(&format!("{}/", exception.folder)))
+    };
+    for exception in unused.into_iter().map(|index| &EXCEPTIONS[index]).filter(|it| is_checked(it))
+    {
+        let Exception { folder, from, to } = exception;
+        let problem = format!("the exception for `{from}` -> `{to}` in {folder} is not needed");
+        findings.add("xtask/src/tidy/layers.rs", 1, &problem, "remove it");
     }
 }
 
-fn check_children(parent: &Parent, files: &[File], findings: &mut Findings) {
-    let imports = imports(parent, files);
+fn report_circles(imports: &Imports<'_>, findings: &mut Findings) {
     let mut seen = BTreeSet::new();
-    for module in imports.keys().copied() {
-        let Some(circle) = find_circle(&imports, module) else { continue };
+    for module in imports.keys() {
+        let Some(circle) = find_circle(imports, module) else { continue };
         // The same circle is found from each of its modules.
         if !seen.insert(circle.iter().copied().collect::<BTreeSet<_>>()) {
             continue;
@@ -63,82 +94,51 @@ fn check_children(parent: &Parent, files: &[File], findings: &mut Findings) {
     }
 }
 
-fn imports<'a>(parent: &Parent, files: &'a [File]) -> Imports<'a> {
-    let of_file = |file: &'a File| Some((module(parent, file)?, file));
-    let sources: Vec<(&str, &File)> = files.iter().filter_map(of_file).collect();
-    let names: BTreeSet<&str> = sources.iter().map(|(name, _)| *name).collect();
-    let mut imports = Imports::new();
-    for (name, file) in sources {
-        let relative = path_to_parent(parent, file);
-        for (index, line) in code(&file.text) {
-            let absolute = imported(parent.path, line);
-            let relative = relative.iter().flat_map(|path| imported(path, line));
-            let found = absolute.chain(relative).filter_map(|other| match names.contains(other) {
-                true => Some(other),
-                false => parent.file.map(|_| PARENT),
-            });
-            for other in found.filter(|other| *other != name) {
-                imports.entry(name).or_default().entry(other).or_insert((&file.path, index + 1));
+/// The imports of every folder of every crate.
+fn folders(files: &[File]) -> BTreeMap<String, Imports<'_>> {
+    let sources = files.iter().filter_map(|file| {
+        let (name, _) = file.path.strip_prefix("crates/")?.split_once("/src/")?;
+        Some(format!("crates/{name}/src"))
+    });
+    let mut folders: BTreeMap<String, Imports<'_>> = BTreeMap::new();
+    for source in sources.collect::<BTreeSet<String>>() {
+        for Import { from, to, place } in imports::imports(&format!("{source}/"), files) {
+            let full = |parts: &[String]| [std::slice::from_ref(&source), parts].concat().join("/");
+            if from.is_empty() || FACADES.contains(&&*full(&from)) {
+                continue;
+            }
+            let common = from.iter().zip(&to).take_while(|(from, to)| from == to).count();
+            let folder = full(&from[..common]);
+            let is_above = ABOVE_CHILDREN.contains(&&*folder);
+            let name = |path: &[String]| match path.get(common) {
+                Some(name) => Some(name.clone()),
+                None => is_above.then(|| PARENT.to_owned()),
+            };
+            if let (Some(from), Some(to)) = (name(&from), name(&to))
+                && from != to
+            {
+                let imports = folders.entry(folder).or_default();
+                imports.entry(from).or_default().entry(to).or_insert(place);
             }
         }
     }
-    imports
-}
-
-/// The child module of a file, unless it is a facade or a test.
-fn module<'a>(parent: &Parent, file: &'a File) -> Option<&'a str> {
-    if parent.file == Some(&file.path) {
-        return Some(PARENT);
-    }
-    let path = file.path.strip_prefix(parent.folder)?.strip_suffix(".rs")?;
-    let is_test = path.split('/').any(|part| part == "tests" || part.ends_with("_tests"));
-    let name = path.split('/').next()?;
-    (!is_test && !parent.facades.contains(&name)).then_some(name)
-}
-
-/// The numbered lines before the tests, without comments.
-fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = text.lines().enumerate();
-    let is_code = |(_, line): &(usize, &str)| !line.trim_start().starts_with("//");
-    lines.take_while(|(_, line)| *line != "mod tests {").filter(is_code)
-}
-
-/// The relative path of the parent in a file of a child module.
-fn path_to_parent(parent: &Parent, file: &File) -> Option<String> {
-    let path = file.path.strip_prefix(parent.folder)?;
-    Some("super::".repeat(path.split('/').count()))
-}
-
-/// The names that follow the path of the parent in a line.
-fn imported<'a>(path: &str, line: &'a str) -> impl Iterator<Item = &'a str> {
-    let names = line.split(path).skip(1).flat_map(|rest| match rest.strip_prefix('{') {
-        // Groups of modules are on one line each.
-        Some(group) => group.split(',').map(first_name).collect::<Vec<_>>(),
-        None => vec![first_name(rest)],
-    });
-    names.filter(|name| !name.is_empty())
-}
-
-fn first_name(text: &str) -> &str {
-    let text = text.trim_start();
-    let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
-    text.split(|character| !is_part(character)).next().unwrap_or_default()
+    folders
 }
 
 /// The shortest circle from a module back to itself.
-fn find_circle<'a>(imports: &Imports<'a>, start: &'a str) -> Option<Vec<&'a str>> {
+fn find_circle<'a>(imports: &'a Imports<'_>, start: &'a str) -> Option<Vec<&'a str>> {
     let mut paths = vec![vec![start]];
     let mut visited = BTreeSet::new();
     while !paths.is_empty() {
         let mut longer = Vec::new();
         for path in paths {
-            let last = path.last()?;
+            let last = *path.last()?;
             for next in imports.get(last).into_iter().flat_map(BTreeMap::keys) {
-                if *next == start {
+                if next == start {
                     return Some(path);
                 }
-                if visited.insert(*next) {
-                    longer.push([&path[..], &[*next]].concat());
+                if visited.insert(next) {
+                    longer.push([&path[..], &[next.as_str()]].concat());
                 }
             }
         }
@@ -164,34 +164,47 @@ mod tests {
 
     #[test]
     fn a_circle_is_found_once_with_its_place() {
-        let found = findings(
-            LIBRARY.folder,
-            &[
-                ("a.rs", "use crate::b::B;\n"),
-                ("b/inner.rs", "use std::io;\n\nuse crate::{random, c};\n"),
-                ("c.rs", "fn f() {\n    crate::a::g();\n}\n"),
-                ("random.rs", ""),
-            ],
-        );
+        let files = [
+            ("a.rs", "use crate::b::B;\n"),
+            ("b.rs", ""),
+            ("b/inner.rs", "use std::io;\n\nuse crate::{random, c};\n"),
+            ("c.rs", "fn f() {\n    crate::a::g();\n}\n"),
+            ("random.rs", ""),
+        ];
+        let found = findings("crates/x/src/", &files);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("a.rs:1: ") && found[0].contains("a -> b -> c"), "{found:?}");
     }
 
     #[test]
     fn tests_comments_facades_and_own_files_are_no_imports() {
-        let found = findings(
-            LIBRARY.folder,
-            &[
-                ("a.rs", "use crate::b::B;\nuse crate::a::inner::A;\n"),
-                (
-                    "b.rs",
-                    "/// See [`crate::a`].\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n",
-                ),
-                ("b/tests.rs", "use crate::a::A;\n"),
-                ("internal.rs", "pub use crate::b::B;\n"),
-            ],
-        );
+        let files = [
+            ("a.rs", "use crate::b::B;\nuse crate::a::inner::A;\n"),
+            ("a/inner.rs", "use super::A;\n"),
+            (
+                "b.rs",
+                "/// See [`crate::a`].\n#[cfg(test)]\nmod samples;\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n",
+            ),
+            ("b/samples.rs", "use crate::a::A;\n"),
+            ("b/tests.rs", "use crate::a::A;\n"),
+            ("internal.rs", "pub use crate::b::B;\n"),
+            ("lib.rs", "pub use a::A;\n"),
+        ];
+        let found = findings("crates/creole/src/", &files);
         assert!(found.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn a_circle_is_found_in_an_inner_folder_and_through_exports_of_the_parent() {
+        let files = [
+            ("lib.rs", ""),
+            ("outer.rs", "mod a;\nmod b;\npub use a::A;\n"),
+            ("outer/a.rs", "use super::b;\n"),
+            ("outer/b.rs", "use crate::outer::A;\n"),
+        ];
+        let found = findings("crates/x/src/", &files);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("outer/a.rs:1: ") && found[0].contains("a -> b"), "{found:?}");
     }
 
     #[test]
@@ -201,12 +214,16 @@ mod tests {
             let files = [("upstream.rs", user), ("upstream/a.rs", child), ("upstream/b.rs", user)];
             findings("crates/gateway/src/", &files)
         };
-        assert!(check("use crate::layers::Chain;\n").is_empty());
-        let found = check("use crate::upstream::Upstream;\n");
-        assert!(found.len() == 1 && found[0].contains("upstream/a.rs:1: "), "{found:?}");
-        let found = check("fn f() {\n    super::g();\n}\n");
-        assert!(found.len() == 1 && found[0].contains("upstream/a.rs:2: "), "{found:?}");
-        let found = check("use crate::upstream::b::B;\n");
-        assert!(found.len() == 1 && found[0].contains("a -> b"), "{found:?}");
+        let is_at = |found: &[String], place: &str| found.iter().any(|line| line.contains(place));
+        let unneeded = |found: Vec<String>| -> Vec<String> {
+            found.into_iter().filter(|line| !line.contains("is not needed")).collect()
+        };
+        assert!(unneeded(check("use crate::layers::Chain;\n")).is_empty());
+        let found = unneeded(check("use crate::upstream::Upstream;\n"));
+        assert!(found.len() == 1 && is_at(&found, "upstream/a.rs:1: "), "{found:?}");
+        let found = unneeded(check("fn f() {\n    super::g();\n}\n"));
+        assert!(found.len() == 1 && is_at(&found, "upstream/a.rs:2: "), "{found:?}");
+        let found = unneeded(check("use crate::upstream::b::B;\n"));
+        assert!(found.len() == 1 && is_at(&found, "a -> b"), "{found:?}");
     }
 }
