@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_somebody_waits_for_is_never_given_up() {
+    async fn an_awaited_call_is_never_evicted() {
         let parking = ParkedCalls::new(Duration::from_secs(600), 64, None);
         let spots: Vec<_> =
             (0..MAX_PARKED_PER_CALLER).map(|_| parked(&parking, "alice").0).collect();
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_no_call_to_give_up_is_refused_while_others_fill_the_place() {
+    async fn a_principal_without_calls_to_evict_is_refused_when_the_table_is_full() {
         let parking = ParkedCalls::new(Duration::from_secs(600), 64, None);
         let all: Vec<_> = (0..64)
             .map(|number| parked(&parking, &format!("{}", number / MAX_PARKED_PER_CALLER)))
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ten_thousand_calls_wait_within_their_measure_and_leave_nothing_behind() {
+    async fn ten_thousand_parked_calls_stay_within_the_limit_and_leak_nothing() {
         let parking = ParkedCalls::new(Duration::from_secs(600), 10_000, None);
         let principal = |number: usize| format!("{}", number / MAX_PARKED_PER_CALLER);
         let all: Vec<_> = (0..10_000).map(|number| parked(&parking, &principal(number))).collect();
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn questions_that_are_too_long_together_are_refused() {
+    async fn input_requests_that_are_too_long_together_are_refused() {
         let parking = ParkedCalls::new(Duration::from_secs(600), 64, None);
         let half = 40 * 1024 * 1024;
         let spot = |name: &str| parking.add(name, mpsc::channel(1).0).unwrap();

@@ -293,7 +293,7 @@ mod tests {
 
     /// A chunk that went to and fro with its bytes would be served twice.
     #[test]
-    fn what_was_taken_does_not_return_with_the_buffer() {
+    fn a_taken_frame_does_not_return_with_the_buffer() {
         let mut backlog = InputBacklog::default();
         for (waiting, taken) in [(&b""[..], 2), (b"1\n", 4)] {
             backlog.push(&mut waiting.to_vec());

@@ -95,7 +95,7 @@ const WAIT: &str = concat!(
 const PING: &str = concat!(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#, "\n");
 
 #[tokio::test]
-async fn a_call_that_waits_holds_up_neither_a_ping_nor_the_end() {
+async fn a_waiting_call_delays_neither_a_ping_nor_the_end() {
     let (pieces, mut line, cancelled, served) = connect();
     pieces.send(HELLO).unwrap();
     assert_eq!(receive(&mut line).await["id"], 0);

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_poll_that_lasts_is_noticed_and_no_poll_ends_the_watch() {
+    async fn only_a_long_poll_is_reported_and_no_poll_ends_the_watch() {
         let mut turn = ServingTurn::new(true);
         let number = turn.begin();
         assert!(turn.begin_poll(number), "the first poll asks for a watch");

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_belongs_to_none_is_told_once_to_each_session() {
+    async fn an_event_without_a_call_is_delivered_once_to_each_session() {
         let callers = ActiveCalls::default();
         let ann = || Some(Arc::from("ann"));
         let (mut first, mut second, mut other) =
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_takes_is_bounded() {
+    async fn undelivered_events_are_bounded() {
         let callers = ActiveCalls::default();
         let mut slow = callers.add_call(None);
         (0..=MAX_OUT_OF_BAND).for_each(|_| callers.broadcast_log(&logged("x")));

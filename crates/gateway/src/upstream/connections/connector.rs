@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_of_its_own_tells_the_dialect() {
+    fn a_version_of_its_own_identifies_the_dialect() {
         let fault = Fault::new(FaultKind::UnsupportedVersion, "no");
         assert_eq!(detect_dialect(&fault).map(|dialect| dialect.name), None);
         let told = |version: &str| Fault {

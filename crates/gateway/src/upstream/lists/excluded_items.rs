@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said_once_until_it_is_back() {
+    fn an_excluded_item_is_logged_once_until_it_returns() {
         let left_out = ExcludedItems::default();
         let news =
             |kind, now: &[&str]| left_out.newly_excluded(kind, ExclusionReason::Name, items(now));

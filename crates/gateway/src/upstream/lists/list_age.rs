@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_could_not_be_fetched_rests_until_it_is_tried_again() {
+    async fn a_failed_list_is_not_fetched_until_its_retry_time() {
         let (fresh, cache) = (ListAges::default(), CacheHints { ttl_ms: 0, public: false });
         fresh.record_fetch(ListKind::Tools, &[], cache);
         tokio::time::advance(MIN_FETCH_INTERVAL).await;

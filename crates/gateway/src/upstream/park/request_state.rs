@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_as_it_was_written() {
+    fn a_request_state_is_read_back() {
         let known = AnsweredInput::with_response(&InputRequest::Roots, &Raw::from_value(&"yes"));
         let parked =
             |home, known| ParkedState { id: "x".to_owned(), round: 3, lane: 1, home, known };

@@ -48,7 +48,7 @@ async fn serve(mut client: MemoryConnection) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_of_a_call_that_may_be_parked_is_told_why_it_was_cancelled() {
+async fn the_upstream_of_a_parked_call_gets_the_reason_of_its_cancellation() {
     let (sender, mut heard) = mpsc::unbounded_channel();
     *HEARD.lock().unwrap() = Some(sender);
     connector::in_process::register("cancel_reason", serve);

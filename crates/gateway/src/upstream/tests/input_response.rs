@@ -62,7 +62,7 @@ async fn call(service: &Service, reentry: Option<InputResponses>) -> Outcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_answer_is_refused_and_the_right_one_still_counts() {
+async fn an_invalid_input_response_is_refused_and_a_valid_one_still_counts() {
     connector::in_process::register("asking", serve);
     let service = Server::new("gateway").start();
     let mut settings = UpstreamSettings::new(Address::Child(Program::new("asking", "none")));

@@ -162,7 +162,7 @@ fn gateway(federation: &Federation, name: &str, affinity: Affinity) -> Service {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_for_roots_outside_of_calls_has_them_before_the_first_call() {
+async fn an_upstream_that_requests_roots_outside_of_calls_has_them_before_the_first_call() {
     for affinity in [Affinity::Single, Affinity::Principal, Affinity::Session] {
         let (federation, name) = (Federation::default(), format!("roots first {affinity:?}"));
         let service = gateway(&federation, &name, affinity);
@@ -174,7 +174,7 @@ async fn a_server_that_asks_for_roots_outside_of_calls_has_them_before_the_first
 }
 
 #[tokio::test(start_paused = true)]
-async fn roots_of_one_client_are_asked_of_no_other() {
+async fn roots_of_one_client_are_requested_from_no_other() {
     let federation = Federation::default();
     let service = gateway(&federation, "roots of two", Affinity::Principal);
     let (ada, again, eve) = (

@@ -405,7 +405,7 @@ async fn a_resource_is_watched_in_the_session_that_the_callers_calls_use() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_task_unsubscribes_from_all_resources_that_nobody_watches_any_more() {
+async fn one_task_unsubscribes_from_all_unused_resources() {
     let federation = Federation::default();
     let service = gateway(&federation, settings("sessions_leaving"));
     let ann = RecordingClient::new(&service, "ann", Era::Handshake, &json!({}));

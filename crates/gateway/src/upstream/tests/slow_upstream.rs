@@ -153,7 +153,7 @@ async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_that_take_a_second_to_start_are_in_the_first_list() {
+async fn upstreams_that_need_a_second_to_start_are_in_the_first_list() {
     let federation = Federation::default();
     connector::in_process::register("some_living", living);
     connector::in_process::register("some_brisk", brisk);
@@ -163,7 +163,7 @@ async fn servers_that_take_a_second_to_start_are_in_the_first_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_server_is_told_of_when_it_comes() {
+async fn a_slow_upstream_is_announced_when_it_is_ready() {
     let federation = Federation::default();
     connector::in_process::register("late_living", living);
     connector::in_process::register("late_slow", slow);
@@ -201,7 +201,7 @@ async fn listed_by_a_session(service: &Service) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_told_of_the_rest_waits_less_for_a_hanging_upstream_than_who_is_not() {
+async fn a_caller_with_notifications_waits_less_for_a_hanging_upstream() {
     connector::in_process::register("wait_living", living);
     connector::in_process::register("wait_silent", silent);
     for (hears, wait) in [(true, LIST_WAIT / 4), (false, LIST_WAIT)] {
@@ -247,7 +247,7 @@ async fn many_upstreams_start_a_few_at_a_time_in_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_delays_lists_once_and_then_rests() {
+async fn a_hanging_upstream_delays_lists_once_and_then_backs_off() {
     let federation = Federation::default();
     connector::in_process::register("hung_living", living);
     connector::in_process::register("hung_hanging", hanging);
@@ -291,7 +291,7 @@ async fn aged(client: MemoryConnection) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_may_be_kept_as_long_as_each_that_it_is_made_of_and_by_its_caller_alone() {
+async fn a_list_has_the_shortest_freshness_of_its_parts_and_is_private_to_its_caller() {
     connector::in_process::register("aged_dated", aged);
     connector::in_process::register("aged_living", living);
     let speak = RevisionChoice::Revision(Rules::CANONICAL);

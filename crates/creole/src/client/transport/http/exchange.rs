@@ -320,7 +320,7 @@ mod tests {
     use crate::client::transport::http::conn::server_connector;
 
     #[test]
-    fn a_call_whose_server_vanished_fails_within_the_budget() {
+    fn a_call_whose_server_disappeared_fails_within_the_budget() {
         assert!(
             server_connector::CONNECT_TIMEOUT < MAX_CONNECT_TIME
                 && MAX_CONNECT_TIME < server_connector::CONNECT_TIMEOUT * 2

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_new_connection_has_to_speak_and_a_used_one_may_rest_longer() {
+    async fn a_new_connection_must_send_soon_and_a_used_one_may_be_idle_longer() {
         let pace = ConnectionTimeouts::new(HttpLimits::default());
         let start = Instant::now();
         assert_eq!(pace.check(start), Ok(start + after(10)));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_takes_nothing_is_overdue_also_during_a_request() {
+    async fn a_client_that_does_not_read_times_out_also_during_a_request() {
         let pace = ConnectionTimeouts::new(HttpLimits::default());
         let request = pace.begin_request(Version::HTTP_11);
         pace.set_blocked(true);

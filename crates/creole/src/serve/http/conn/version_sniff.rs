@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_version_is_told_from_the_first_bytes_and_all_of_them_are_read_again() {
+    async fn the_version_is_detected_from_the_first_bytes_which_are_read_again() {
         let other = b"PRI * HTTP/2.0\r\n\r\nno";
         for (said, expected) in [
             (&b"POST / HTTP/1.1\r\n"[..], HttpVersion::Http1),

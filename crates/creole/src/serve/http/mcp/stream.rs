@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn events_come_in_order_and_the_answer_is_the_last() {
+    fn events_are_in_order_and_the_response_is_the_last() {
         let mut stream = ResponseStream::transient();
         let reader = stream.attach(None);
         stream.push(aside("a"));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_comes_back_gets_what_it_missed_and_the_old_one_is_sent_away() {
+    fn a_returning_reader_gets_missed_events_and_replaces_the_old_one() {
         let mut stream = ResponseStream::resumable();
         let first = stream.attach(None);
         ["a", "b", "c"].into_iter().for_each(|text| stream.push(aside(text)));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_bounded() {
+    fn unread_events_are_bounded() {
         let mut stream = ResponseStream::resumable();
         for _ in 0..5000 {
             stream.push(aside("0123456789"));

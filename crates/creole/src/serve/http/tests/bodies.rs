@@ -42,7 +42,7 @@ async fn a_client_that_sends_on_reads_the_refusal_nevertheless() {
 }
 
 #[tokio::test]
-async fn chunks_are_counted_as_they_come() {
+async fn chunks_are_counted_as_they_arrive() {
     let server = start(HttpLimits::default()).await;
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
     let head = format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n");
@@ -69,7 +69,7 @@ async fn a_client_that_waits_for_permission_gets_it_or_the_refusal() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_too_slowly_is_given_up() {
+async fn a_slow_body_times_out() {
     let brisk = Duration::from_millis(100);
     let limits = BodyLimits { total: brisk * 50, grace: brisk, ..BodyLimits::default() };
     let server = start_with(HttpLimits::default(), Echo { limits, ..Echo::default() }, None).await;
@@ -80,7 +80,7 @@ async fn a_body_that_comes_too_slowly_is_given_up() {
 }
 
 #[tokio::test]
-async fn however_fast_it_comes_a_body_has_only_so_much_time() {
+async fn a_body_has_a_total_time_limit() {
     let total = Duration::from_millis(200);
     let limits = BodyLimits { total, rate: 1, grace: total, ..BodyLimits::default() };
     let server = start_with(HttpLimits::default(), Echo { limits, ..Echo::default() }, None).await;
@@ -92,7 +92,7 @@ async fn however_fast_it_comes_a_body_has_only_so_much_time() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_its_whole_body_first_reads_that_there_is_no_memory() {
+async fn a_client_that_sends_its_body_first_reads_the_error_about_memory() {
     let echo = Echo { budget: Budget::new(0), ..Echo::default() };
     let server = start_with(HttpLimits::default(), echo, None).await;
     // With a short send queue, all of it is sent only if the server reads it.
@@ -107,7 +107,7 @@ async fn a_client_that_sends_its_whole_body_first_reads_that_there_is_no_memory(
 }
 
 #[tokio::test]
-async fn bodies_have_so_much_memory_together_and_those_beyond_it_are_told_to_come_again() {
+async fn bodies_have_a_shared_memory_limit_and_further_ones_get_retry_after() {
     let budget = Budget::new(MEBIBYTE);
     let echo = Echo { budget: budget.clone(), ..Echo::default() };
     let server = start_with(HttpLimits::default(), echo, None).await;

@@ -36,7 +36,7 @@ async fn a_call_that_runs_is_finished_and_nothing_new_is_accepted() {
 }
 
 #[tokio::test]
-async fn idle_connections_do_not_hold_up_the_end() {
+async fn idle_connections_do_not_delay_the_shutdown() {
     let server = start(HttpLimits::default()).await;
     let mut used = server.connect().await;
     used.write_all(post("x").as_bytes()).await.unwrap();
@@ -49,7 +49,7 @@ async fn idle_connections_do_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn calls_that_take_too_long_are_cut() {
+async fn calls_that_exceed_the_drain_time_are_cut_off() {
     let limits = HttpLimits { drain_timeout: Duration::from_millis(300), ..HttpLimits::default() };
     let server = start(limits).await;
     let mut running = server.connect().await;

@@ -82,7 +82,7 @@ async fn requests_are_answered_inside_of_both_versions_of_tls() {
 }
 
 #[tokio::test]
-async fn an_answer_that_lasts_is_written_inside_of_tls_too() {
+async fn a_streaming_response_is_written_over_tls() {
     let folder = tempfile::tempdir().unwrap();
     let certificate = write_certificate(folder.path());
     let server = start(&load(folder.path()).unwrap(), HttpLimits::default()).await;
@@ -147,7 +147,7 @@ async fn a_new_certificate_is_used_and_a_bad_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_changed_file_is_noticed_without_being_told() {
+async fn a_changed_file_is_detected_without_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     write_certificate(folder.path());
     let certificates = load(folder.path()).unwrap();

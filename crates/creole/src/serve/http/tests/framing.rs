@@ -6,7 +6,7 @@ use crate::serve::http::tests::support::{post, start, status, with};
 const HOST: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
 
 #[tokio::test]
-async fn what_could_be_read_in_two_ways_is_refused_and_the_connection_closed() {
+async fn an_ambiguous_request_is_refused_and_the_connection_closed() {
     let server = start(HttpLimits::default()).await;
     let smuggled = post("smuggled");
     let cases = [
@@ -48,7 +48,7 @@ async fn what_could_be_read_in_two_ways_is_refused_and_the_connection_closed() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_with_a_flaw_is_refused_and_what_follows_is_not_executed() {
+async fn an_invalid_chunked_body_is_refused_and_following_bytes_are_not_executed() {
     let server = start(HttpLimits::default()).await;
     let long = format!("3;{}\r\nabc\r\n0\r\n\r\n", "x".repeat(1 << 20));
     for body in ["3\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "x\r\n\r\n", "-1\r\n\r\n", &long]
@@ -63,7 +63,7 @@ async fn a_chunked_body_with_a_flaw_is_refused_and_what_follows_is_not_executed(
 }
 
 #[tokio::test]
-async fn a_flaw_in_the_second_request_leaves_the_first_alone() {
+async fn an_invalid_second_request_does_not_affect_the_first() {
     let server = start(HttpLimits::default()).await;
     let bad = format!("{HOST}Content-Length: 4\r\nContent-Length: 4\r\n\r\nabcd");
     let answer = server.exchange(format!("{}{bad}{}", post("first"), post("third"))).await;

@@ -62,7 +62,7 @@ async fn a_target_that_names_another_host_is_refused_and_the_same_is_not() {
 }
 
 #[tokio::test]
-async fn a_foreign_page_is_refused_on_every_path_and_learns_nothing() {
+async fn a_foreign_origin_is_refused_on_every_path_without_information() {
     let server = start(HttpLimits::default()).await;
     for path in ["/mcp", "/other", "/health", "/ready", "/nowhere"] {
         for origin in [

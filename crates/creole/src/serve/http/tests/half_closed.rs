@@ -58,7 +58,7 @@ async fn every_request_is_answered_although_its_client_has_closed_its_side() {
 }
 
 #[tokio::test]
-async fn an_answer_that_takes_its_time_comes_to_a_client_that_closed_its_side() {
+async fn a_slow_response_reaches_a_client_that_closed_its_write_side() {
     let server = start(HttpLimits::default()).await;
     for request in [
         with("X-Do: wait\r\n", "waits"),
@@ -95,7 +95,7 @@ async fn a_client_of_http_1_0_gets_no_interim_answer() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_for_a_client_that_closed_its_side() {
+async fn a_stream_continues_for_a_client_that_closed_its_write_side() {
     let server = start(HttpLimits::default()).await;
     for request in [with("X-Do: last\r\n", "listen"), chunked("X-Do: last\r\n", "listen")] {
         let mut stream = sent(&server, &request).await;
@@ -114,7 +114,7 @@ async fn a_stream_goes_on_for_a_client_that_closed_its_side() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_is_noticed_whatever_it_waits_for() {
+async fn a_client_that_disconnects_is_detected_in_every_state() {
     let server = start(HttpLimits::default()).await;
     for request in [with("X-Do: wait\r\n", "waits"), chunked("X-Do: wait\r\n", "waits")] {
         let mut stream = server.connect().await;

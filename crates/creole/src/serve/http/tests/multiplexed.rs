@@ -78,7 +78,7 @@ async fn requests_are_answered_and_guarded_as_ever() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_read_is_reset_alone() {
+async fn only_the_unread_stream_is_reset() {
     let limits = HttpLimits { write_timeout: Duration::from_millis(300), ..HttpLimits::default() };
     let server = start(limits).await;
     let mut client = client(&server).await;

@@ -39,7 +39,7 @@ async fn assert_given_up(sender: &Sender<Bytes>) {
 }
 
 #[tokio::test]
-async fn the_head_comes_at_once_then_the_parts_as_chunks_then_the_end() {
+async fn the_head_is_sent_at_once_then_the_chunks_then_the_end() {
     let server = start(HttpLimits::default()).await;
     let (mut stream, sender) = listen(&server).await;
     let head = until(&mut stream, "GMT\r\n\r\n").await;
@@ -72,7 +72,7 @@ async fn a_client_of_http_1_0_gets_the_parts_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_was_answered_before_arrives_whole_and_what_is_sent_behind_is_not_answered() {
+async fn an_earlier_response_arrives_completely_and_later_requests_are_not_answered() {
     let server = start(HttpLimits::default()).await;
     let mut stream = server.connect().await;
     let large = with("X-Do: large\r\n", "before");
@@ -102,7 +102,7 @@ async fn a_client_that_leaves_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_something_is_heard_out_but_not_for_ever() {
+async fn a_sending_client_is_read_for_a_limited_time() {
     let server = start(HttpLimits::default()).await;
     let (mut stream, sender) = listen(&server).await;
     stream.write_all(post("more").as_bytes()).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_client_that_sends_something_is_heard_out_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_cut_off_and_one_to_whom_nothing_is_said_is_not() {
+async fn a_client_that_does_not_read_is_disconnected_and_an_idle_stream_is_not() {
     let limits = HttpLimits {
         header_timeout: SHORT,
         idle_timeout: SHORT,

@@ -70,7 +70,7 @@ async fn a_second_head_that_trickles_is_closed_too() {
 }
 
 #[tokio::test]
-async fn a_connection_may_rest_between_requests_but_not_for_ever() {
+async fn a_connection_may_be_idle_between_requests_for_a_limited_time() {
     let limits = HttpLimits { header_timeout: SHORT, idle_timeout: SHORT * 6, ..unhurried() };
     let server = start(limits).await;
     let mut stream = server.connect().await;
@@ -85,7 +85,7 @@ async fn a_connection_may_rest_between_requests_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_long_is_neither_slow_nor_idle() {
+async fn a_long_call_is_neither_slow_nor_idle() {
     let limits = HttpLimits { header_timeout: SHORT, idle_timeout: SHORT, ..unhurried() };
     let server = start(limits).await;
     let mut stream = server.connect().await;
@@ -124,7 +124,7 @@ async fn a_client_that_reads_nothing_is_closed_and_one_that_reads_is_not() {
 }
 
 #[tokio::test]
-async fn beyond_the_cap_connections_wait_for_a_place() {
+async fn above_the_limit_connections_wait_for_a_slot() {
     let server = start(HttpLimits { connections: 2, ..unhurried() }).await;
     let first = server.connect().await;
     let _second = server.connect().await;

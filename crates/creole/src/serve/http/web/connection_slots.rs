@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_does_not_get_all_places() {
+    fn one_address_does_not_get_all_slots() {
         let places = places(4, 2);
         let first = taken(&places, "192.0.2.1", false).unwrap();
         let _second = taken(&places, "::ffff:192.0.2.1", false).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_many_clients_may_have_all_places() {
+    fn addresses_of_many_clients_may_use_all_slots() {
         let places = places(4, 1);
         let all: Vec<_> =
             [("10.0.0.1", true), ("10.0.0.1", true), ("127.0.0.1", false), ("::1", false)]

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn stages_only_go_forward_and_the_end_waits_for_every_watch() {
+    async fn phases_only_advance_and_the_end_waits_for_every_guard() {
         let drain = Drain::new();
         let watch = drain.watch();
         drain.begin();

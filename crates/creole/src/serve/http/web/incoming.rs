@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_that_is_fed_asks_for_more_when_it_has_none_and_ends_with_the_last_byte() {
+    fn a_fed_body_requests_more_bytes_and_ends_with_the_last() {
         let feed = BodyFeed::new(Bytes::from_static(b"ab"), 3);
         let mut body = IncomingBody::from(Arc::clone(&feed));
         let mut context = Context::from_waker(Waker::noop());
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_whose_rest_never_comes_is_broken() {
+    fn an_incomplete_body_is_an_error() {
         let feed = BodyFeed::new(Bytes::from_static(b"ab"), 3);
         let mut body = IncomingBody::from(Arc::clone(&feed));
         let mut context = Context::from_waker(Waker::noop());

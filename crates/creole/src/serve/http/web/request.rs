@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_found_however_their_names_are_written() {
+    fn header_names_are_case_insensitive() {
         for headers in both() {
             assert_eq!(headers.count(), 4);
             assert_eq!(headers.get("host"), Some(&b"localhost"[..]));
@@ -234,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_told() {
+    fn secrets_are_not_printed() {
         for headers in both() {
             assert_eq!(format!("{headers:?}"), "Headers { count: 4, .. }");
         }
     }
 
     #[test]
-    fn what_is_removed_is_gone_and_the_others_stay() {
+    fn a_removed_header_is_absent_and_the_others_stay() {
         for mut headers in both() {
             headers.remove("accept");
             assert_eq!((headers.count(), headers.get("accept")), (2, None));

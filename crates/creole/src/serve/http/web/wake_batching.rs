@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_response_waits_for_those_that_are_ready_but_not_where_it_is_alone() {
+    async fn a_response_waits_for_other_ready_ones_but_not_alone() {
         assert!(!lets(0).await);
         assert!(lets(1).await);
     }

@@ -96,17 +96,17 @@ async fn on_thread() {
 }
 
 #[tokio::test]
-async fn a_tool_that_computes_holds_up_nothing_on_a_runtime_with_one_thread() {
+async fn a_computing_tool_delays_nothing_on_a_runtime_with_one_thread() {
     on_thread().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_that_computes_holds_up_nothing_on_a_runtime_with_threads() {
+async fn a_computing_tool_delays_nothing_on_a_runtime_with_threads() {
     on_thread().await;
 }
 
 #[tokio::test]
-async fn a_tool_that_computes_is_cancelled_and_its_deadline_holds() {
+async fn a_computing_tool_is_cancelled_and_its_deadline_applies() {
     let limits =
         ServerLimits { call_idle_timeout: Duration::from_millis(300), ..ServerLimits::default() };
     let (service, tool) = computing(limits);

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_that_is_left_while_another_call_looks_at_it_serves_nobody_else() {
+    async fn a_session_that_is_left_while_another_call_inspects_it_is_not_reused() {
         connector::in_process::register("left_sessions", serve);
         let settings = UpstreamSettings::new(Address::Child(Program::new("left_sessions", "none")));
         let identity = Raw::from_value(&Implementation::default());

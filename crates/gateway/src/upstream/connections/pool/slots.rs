@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_conversation_that_rested_longest_makes_room_and_no_other() {
+    async fn the_longest_idle_connection_is_evicted_and_no_other() {
         let mut slots = UpstreamSlots::new(3, 3);
         for name in ["ann", "bob", "cid"] {
             slots.get_or_insert(key(principal(name), 0)).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn conversations_in_which_calls_run_stay_and_more_are_refused() {
+    async fn connections_with_running_calls_stay_and_more_are_refused() {
         let mut slots = UpstreamSlots::new(2, 2);
         let _running =
             ["ann", "bob"].map(|name| slots.get_or_insert(key(principal(name), 0)).unwrap());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_principal_who_says_something_else_each_time_pushes_only_itself_out() {
+    async fn a_principal_with_changing_keys_evicts_only_its_own_connections() {
         let mut slots = UpstreamSlots::new(4, 2);
         slots.get_or_insert(key(principal("ann"), 0)).unwrap();
         slots.get_or_insert(key(session("bob", "his"), 0)).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_gateways_own_conversation_is_always_there() {
+    async fn the_gateways_own_connection_is_always_available() {
         let mut slots = UpstreamSlots::new(1, 1);
         let running = slots.get_or_insert(key(principal("ann"), 0)).unwrap();
         slots.get_or_insert(key(SessionOwner::Gateway, 0)).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_place_never_passes_from_one_key_to_another() {
+    async fn a_slot_never_passes_from_one_key_to_another() {
         let mut slots = UpstreamSlots::new(5, 3);
         let mut seen: Vec<(Weak<UpstreamSlot>, SessionKey)> = Vec::new();
         for step in 0..500_usize {

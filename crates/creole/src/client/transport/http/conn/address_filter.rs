@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_of_the_internet_is_told_from_what_is() {
+    fn addresses_outside_of_the_internet_are_detected() {
         let private = [
             "0.0.0.0",
             "10.1.2.3",
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_leads_to_several_places_leads_to_the_public_ones() {
+    fn a_name_with_several_addresses_uses_the_public_ones() {
         let address = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
         let (closed, open) =
             (FilteredResolver { allows_private: false }, FilteredResolver { allows_private: true });

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn each_scheme_has_its_proxy_and_the_small_letters_come_first() {
+    fn each_scheme_has_its_proxy_and_lower_case_variables_take_precedence() {
         let all = [
             ("HTTP_PROXY", "http://big:1"),
             ("http_proxy", "small:2"),

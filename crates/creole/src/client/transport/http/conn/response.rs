@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_two_equal_headers_counts_and_the_kind_is_told_without_its_parameters() {
+    fn the_first_of_two_equal_headers_counts_and_the_media_type_has_no_parameters() {
         let head = |rows: &[(&'static str, &'static str)]| {
             let headers = rows.iter().map(|(name, value)| (*name, value.as_bytes()));
             ResponseHead::new(StatusCode::OK, headers)

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_connection_is_noticed_at_the_same_time_with_and_without_something_on_its_way() {
+    fn a_dead_connection_is_detected_equally_fast_with_and_without_bytes_in_flight() {
         assert_eq!(KEEP_ALIVE + KEEP_ALIVE_INTERVAL * KEEP_ALIVE_TRIES, DEAD_TIMEOUT);
         // HTTP/2 connections are pinged, and have as long to respond.
         assert!(KEEP_ALIVE * 2 <= DEAD_TIMEOUT);

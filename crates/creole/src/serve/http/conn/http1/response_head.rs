@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_tells_whether_it_is_the_last_and_how_its_body_ends() {
+    fn a_head_says_whether_it_is_the_last_and_how_its_body_ends() {
         let written =
             head(Version::HTTP_11, 200, ResponseFraming::of(Version::HTTP_11, None), true);
         let (first, date) = written.split_once("date: ").unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_told_unless_the_status_forbids_a_body() {
+    fn a_content_length_is_sent_unless_the_status_forbids_a_body() {
         let known = |length| ResponseFraming::of(Version::HTTP_11, Some(length));
         let sized = head(Version::HTTP_11, 404, known(12), false);
         assert!(sized.starts_with("HTTP/1.1 404 Not Found\r\n"), "{sized}");

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_read_differently_is_no_body() {
+    fn a_body_that_two_parsers_could_read_differently_is_refused() {
         let long = format!("1;{}\r\nx\r\n", "a".repeat(20_000));
         let rows = [
             "\r\n",

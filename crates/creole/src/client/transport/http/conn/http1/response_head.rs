@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_body_ends_is_what_its_headers_say() {
+    fn the_headers_determine_the_end_of_a_body() {
         let rows = [
             ("Content-Length: 5\r\n", BodyFraming::Length(5), false),
             ("content-length: 5\r\nContent-Length: 5\r\n", BodyFraming::Length(5), false),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_says_that_an_answer_will_come_is_left_out() {
+    fn interim_responses_are_skipped() {
         let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
         let whole = format!("{early}HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n\r\n");
         for end in 0..whole.len() {

@@ -41,7 +41,7 @@ async fn hear(server: &mut DuplexStream) {
 }
 
 #[tokio::test]
-async fn one_request_follows_the_other_and_answers_may_come_byte_by_byte() {
+async fn requests_are_sequential_and_responses_may_arrive_byte_by_byte() {
     let (mut connection, mut server) = pair();
     let answers = [
         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
@@ -72,7 +72,7 @@ async fn one_request_follows_the_other_and_answers_may_come_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn after_what_cannot_be_told_apart_no_request_follows() {
+async fn after_an_ambiguous_response_no_request_follows() {
     let rows = [
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\na", true),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\r\n", true),
@@ -96,7 +96,7 @@ async fn after_what_cannot_be_told_apart_no_request_follows() {
 }
 
 #[tokio::test]
-async fn whether_anything_was_sent_is_told() {
+async fn an_error_says_whether_the_request_was_sent() {
     let (mut connection, server) = pair();
     drop(server);
     let (_, was_sent) = connection.send(&request("x")).await.unwrap_err();
@@ -109,7 +109,7 @@ async fn whether_anything_was_sent_is_told() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_heard_before_all_was_sent_and_ends_the_connection() {
+async fn an_early_error_response_is_read_and_ends_the_connection() {
     let (mut connection, mut server) = pair();
     let serving = tokio::spawn(async move {
         let answer = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 1\r\n\r\na";

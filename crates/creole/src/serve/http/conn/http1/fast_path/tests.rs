@@ -72,7 +72,7 @@ impl AsyncWrite for Prepared {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_byte_by_byte_has_no_buffers_zeroed() {
+async fn a_body_that_arrives_byte_by_byte_has_no_buffers_zeroed() {
     let (mut client, server) = duplex(64 * 1024);
     let prepared = Arc::new(AtomicUsize::new(0));
     let (echo, _spoken, _) = speak_on(Prepared(server, Arc::clone(&prepared)));
@@ -114,7 +114,7 @@ async fn requests_are_answered_in_their_order_until_the_client_ends() {
 }
 
 #[tokio::test]
-async fn a_request_may_come_in_parts() {
+async fn a_request_may_arrive_in_parts() {
     let (mut client, echo, spoken, _) = speak();
     let text = post(&"x".repeat(100_000));
     let head = text.find("\r\n\r\n").unwrap() + 4;
@@ -136,7 +136,7 @@ async fn a_request_may_come_in_parts() {
 }
 
 #[tokio::test]
-async fn what_is_not_plain_is_given_on_with_all_that_follows() {
+async fn a_request_outside_of_the_fast_path_is_handed_over_with_all_following_bytes() {
     let get = "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let chunked =
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
@@ -168,7 +168,7 @@ async fn what_is_not_plain_is_given_on_with_all_that_follows() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_takes_its_request_along() {
+async fn a_client_that_disconnects_cancels_its_request() {
     let (mut client, echo, spoken, _) = speak();
     client.write_all(with("X-Do: wait\r\n", "waits").as_bytes()).await.unwrap();
     arrived(&echo).await;
@@ -178,7 +178,7 @@ async fn a_client_that_leaves_takes_its_request_along() {
 }
 
 #[tokio::test]
-async fn what_is_sent_during_a_request_is_answered_behind_it() {
+async fn a_pipelined_request_is_answered_after_the_current_one() {
     let (mut client, echo, _spoken, _) = speak();
     client.write_all(with("X-Do: wait\r\n", "one").as_bytes()).await.unwrap();
     client.write_all(post("two").as_bytes()).await.unwrap();
@@ -191,7 +191,7 @@ async fn what_is_sent_during_a_request_is_answered_behind_it() {
 }
 
 #[tokio::test]
-async fn whoever_is_told_to_end_answers_what_runs_and_says_that_it_is_the_last() {
+async fn a_draining_connection_answers_the_running_request_and_announces_its_close() {
     let (mut client, echo, spoken, concluded) = speak();
     client.write_all(with("X-Do: wait\r\n", "one").as_bytes()).await.unwrap();
     arrived(&echo).await;
