@@ -345,12 +345,12 @@ impl Service {
     pub fn start_call(
         &self,
         started: Started,
-        outlet: Arc<dyn ClientChannel>,
+        channel: Arc<dyn ClientChannel>,
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let Started { key, operation, caller, .. } = started;
         let shared = self.current().load_full();
-        let context = Context::new(key, caller, origin, outlet, shared.debug);
+        let context = Context::new(key, caller, origin, channel, shared.debug);
         let cancelled = context.canceller();
         let call = Call { operation, context };
         (Box::pin(shared.run_call(call)), cancelled)

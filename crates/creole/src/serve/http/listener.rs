@@ -91,10 +91,10 @@ async fn accept_all<A: HttpHandler>(
     host: &Arc<ListenerShared<A>>,
     drain: &Drain,
 ) {
-    let places = ConnectionSlots::new(&host.limits);
+    let slots = ConnectionSlots::new(&host.limits);
     let serving = async {
         loop {
-            accept(&socket, &places, host, drain).await;
+            accept(&socket, &slots, host, drain).await;
         }
     };
     tokio::select! {
@@ -103,9 +103,9 @@ async fn accept_all<A: HttpHandler>(
     }
     let queued = async {
         while let Ok(Ok((stream, address))) = timeout(Duration::ZERO, socket.accept()).await {
-            let Some(place) = places.try_free() else { return };
-            if let Some(place) = host.slot_for(&places, place, address) {
-                spawn(stream, address, place, host, drain.watch());
+            let Some(slot) = slots.try_free() else { return };
+            if let Some(slot) = host.slot_for(&slots, slot, address) {
+                spawn(stream, address, slot, host, drain.watch());
             }
         }
     };
@@ -116,15 +116,15 @@ async fn accept_all<A: HttpHandler>(
 /// Waits for a slot, then for a connection.
 async fn accept<A: HttpHandler>(
     socket: &TcpListener,
-    places: &ConnectionSlots,
+    slots: &ConnectionSlots,
     host: &Arc<ListenerShared<A>>,
     drain: &Drain,
 ) {
-    let Some(place) = places.wait().await else { return };
+    let Some(slot) = slots.wait().await else { return };
     match socket.accept().await {
         Ok((stream, address)) => {
-            if let Some(place) = host.slot_for(places, place, address) {
-                spawn(stream, address, place, host, drain.watch());
+            if let Some(slot) = host.slot_for(slots, slot, address) {
+                spawn(stream, address, slot, host, drain.watch());
             }
         }
         Err(error) if is_single_connection_error(&error) => {}
@@ -145,21 +145,21 @@ fn is_single_connection_error(error: &io::Error) -> bool {
 fn spawn<A: HttpHandler>(
     stream: TcpStream,
     address: SocketAddr,
-    place: ConnectionSlot,
+    slot: ConnectionSlot,
     host: &Arc<ListenerShared<A>>,
     watch: DrainWatch,
 ) {
     set_socket_options(&stream, &host.limits);
-    let pace = ConnectionTimeouts::new(host.limits);
-    let socket = TimedSocket::new(stream, Arc::clone(&pace));
+    let timeouts = ConnectionTimeouts::new(host.limits);
+    let socket = TimedSocket::new(stream, Arc::clone(&timeouts));
     let (router, protocol) = (Arc::clone(&host.router), Arc::clone(&host.protocol));
     let served = ConnectionParts {
         router,
         protocol,
         peer: PeerAddress(address),
-        timeouts: pace,
+        timeouts,
         drain: watch,
-        slot: place,
+        slot,
     };
     if host.certificates.is_some() {
         let host = Arc::clone(host);
@@ -174,11 +174,11 @@ impl<A: HttpHandler> ListenerShared<A> {
     /// The slot for a connection from this address, unless the address has its maximum.
     fn slot_for(
         &self,
-        places: &ConnectionSlots,
-        place: ConnectionSlot,
+        slots: &ConnectionSlots,
+        slot: ConnectionSlot,
         from: SocketAddr,
     ) -> Option<ConnectionSlot> {
-        let place = places.for_address(place, from.ip(), self.router.is_trusted_proxy(from.ip()));
+        let place = slots.for_address(slot, from.ip(), self.router.is_trusted_proxy(from.ip()));
         if place.is_none() {
             tracing::debug!(target: "creole::http", peer = %from.ip(), "connection refused: too many connections from one address");
         }

@@ -271,8 +271,8 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         while !state.sink.changes.is_empty() {
             let HostState { machine, outbox, sink, .. } = state;
             match sink.changes.try_recv() {
-                Ok(it) if it.to.includes(self.host.origin()) => {
-                    machine.announce(&it.change, outbox);
+                Ok(announcement) if announcement.to.includes(self.host.origin()) => {
+                    machine.announce(&announcement.change, outbox);
                 }
                 Ok(_) => {}
                 // A spurious notification is harmless, a lost one is not.

@@ -43,8 +43,8 @@ fn connect() -> (
     oneshot::Receiver<()>,
     JoinHandle<io::Result<EndReason>>,
 ) {
-    let (told, cancelled) = oneshot::channel();
-    let told = Mutex::new(Some(told));
+    let (sender, cancelled) = oneshot::channel();
+    let told = Mutex::new(Some(sender));
     let wait = move |_: Nothing, context: Context| {
         let guard = DropSignal(told.lock().unwrap().take());
         async move {
@@ -66,7 +66,7 @@ struct DropSignal(Option<oneshot::Sender<()>>);
 impl Drop for DropSignal {
     fn drop(&mut self) {
         // The receiver may have been dropped.
-        let _ = self.0.take().map(|told| told.send(()));
+        let _ = self.0.take().map(|sender| sender.send(()));
     }
 }
 

@@ -87,8 +87,8 @@ impl HttpAddress {
         certificates: Option<&[u8]>,
     ) -> Result<Self, Fault> {
         let name: String = name.into();
-        let refused = |why: &str| {
-            unavailable_fault(&name, format!("the URL of `{name}` {why}"), "not_configured")
+        let refused = |reason: &str| {
+            unavailable_fault(&name, format!("the URL of `{name}` {reason}"), "not_configured")
         };
         let url: Uri = url.parse().map_err(|_| refused("cannot be read"))?;
         let authority = url.authority().ok_or_else(|| refused("has no host"))?;
@@ -104,14 +104,19 @@ impl HttpAddress {
             _ => TrustedRoots::Plain,
         };
         let host = host(&url).ok_or_else(|| refused("has no host"))?;
-        let proxy = proxies.proxy_for(&url).map_err(|why| {
-            unavailable_fault(&name, format!("`{name}` cannot be reached: {why}"), "not_configured")
+        let proxy = proxies.proxy_for(&url).map_err(|reason| {
+            unavailable_fault(
+                &name,
+                format!("`{name}` cannot be reached: {reason}"),
+                "not_configured",
+            )
         })?;
         let forwarded = proxy.filter(|_| url.scheme_str() == Some("http")).map(|proxy| {
             let origin = format!("http://{}", String::from_utf8_lossy(host.as_bytes()));
             Arc::new(ForwardProxy { origin, authorization: proxy.authorization.clone() })
         });
-        let connector = server_connector::connector(trust, proxies).map_err(|why| refused(&why))?;
+        let connector =
+            server_connector::connector(trust, proxies).map_err(|reason| refused(&reason))?;
         let origin = with_path(&url, "/").ok_or_else(|| refused("cannot be read"))?;
         Ok(Self {
             path: path(&url),
@@ -303,12 +308,12 @@ pub(crate) fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
             return with_path(base, &format!("{folder}/{reference}"));
         }
     };
-    let found: Uri = whole.parse().ok()?;
-    let is_same = found.scheme() == base.scheme()
-        && found.host()?.eq_ignore_ascii_case(base.host()?)
-        && port(&found) == port(base)
-        && !found.authority()?.as_str().contains('@');
-    is_same.then_some(found)
+    let uri: Uri = whole.parse().ok()?;
+    let is_same = uri.scheme() == base.scheme()
+        && uri.host()?.eq_ignore_ascii_case(base.host()?)
+        && port(&uri) == port(base)
+        && !uri.authority()?.as_str().contains('@');
+    is_same.then_some(uri)
 }
 
 fn with_path(base: &Uri, path: &str) -> Option<Uri> {
@@ -369,7 +374,7 @@ mod tests {
             ("file:///etc/passwd", None),
         ];
         for (reference, expected) in rows {
-            let found = resolve(&base, reference).map(|found| found.to_string());
+            let found = resolve(&base, reference).map(|uri| uri.to_string());
             assert_eq!(found.as_deref(), expected, "{reference}");
         }
     }

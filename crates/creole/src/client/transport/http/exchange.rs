@@ -160,9 +160,9 @@ pub(crate) async fn follow_stream(
 ) {
     // Pinned where it is created, since a variable would take its space twice in each call's task.
     let mut stream = std::pin::pin!(async {
-        let mut place = StreamPosition::default();
-        receive_events(&inner, Some(call), body, &mut place).await;
-        if let Err(fault) = resume_stream(&inner, call, &mut place).await {
+        let position = StreamPosition::default();
+        receive_events(&inner, Some(call), body, &mut position).await;
+        if let Err(fault) = resume_stream(&inner, call, &mut position).await {
             inner.inbox.on_call_failed(call, fault);
         }
     });
@@ -185,11 +185,11 @@ pub(crate) async fn resume_call(
     over: oneshot::Receiver<()>,
 ) {
     let last = HeaderValue::from_str(last).ok();
-    let mut place =
+    let mut position =
         StreamPosition { last_event_id: last, retry: Duration::ZERO, has_progress: false };
     tokio::select! {
         biased;
-        taken = resume_stream(&inner, call, &mut place) => {
+        taken = resume_stream(&inner, call, &mut position) => {
             if let Err(fault) = taken {
                 inner.inbox.on_call_failed(call, fault);
             }
@@ -203,22 +203,22 @@ pub(crate) async fn resume_call(
 async fn resume_stream(
     inner: &Arc<HttpSession>,
     call: CallKey,
-    place: &mut StreamPosition,
+    position: &mut StreamPosition,
 ) -> Result<(), Fault> {
     let (mut tries, mut in_vain) = (0, Duration::ZERO);
     while inner.inbox.is_call_open(call) {
-        let Some(last) = place.resume_event_id(inner).filter(|_| tries < MAX_RESUMES) else {
+        let Some(last) = position.resume_event_id(inner).filter(|_| tries < MAX_RESUMES) else {
             return Err(fault::stream_lost(inner.target.name()));
         };
         tries += 1;
-        sleep(place.retry).await;
+        sleep(position.retry).await;
         let mut head = inner.listen_headers();
         head.set(LAST_EVENT_NAME, last);
         let request = inner.target.request(Method::GET, head, Bytes::new());
-        let began = Instant::now();
+        let started = Instant::now();
         // A failure to connect is retried; a refusal is not.
         let Ok((head, body)) = inner.target.send_request(&request).await else {
-            in_vain += began.elapsed();
+            in_vain += started.elapsed();
             match in_vain < MAX_CONNECT_TIME {
                 true => continue,
                 false => return Err(fault::stream_gone(inner.target.name())),
@@ -228,7 +228,7 @@ async fn resume_stream(
         if !head.status.is_success() || head.kind != ResponseKind::Events {
             return Err(fault::stream_lost(inner.target.name()));
         }
-        receive_events(inner, Some(call), body, place).await;
+        receive_events(inner, Some(call), body, position).await;
     }
     Ok(())
 }
@@ -259,7 +259,7 @@ pub(crate) async fn receive_events(
     inner: &Arc<HttpSession>,
     call: Option<CallKey>,
     body: ResponseBody,
-    place: &mut StreamPosition,
+    position: &mut StreamPosition,
 ) {
     let mut events =
         EventStream::new(body, inner.target.max_message_bytes(), inner.target.reserve_memory());
@@ -279,12 +279,12 @@ pub(crate) async fn receive_events(
                 continue;
             }
         };
-        place.has_progress = true;
+        position.has_progress = true;
         if let Some(id) = &event.id {
-            place.last_event_id = HeaderValue::from_str(id).ok().filter(|id| !id.is_empty());
+            position.last_event_id = HeaderValue::from_str(id).ok().filter(|id| !id.is_empty());
         }
         if let Some(retry) = event.retry {
-            place.retry = Duration::from_millis(retry).min(MAX_RETRY);
+            position.retry = Duration::from_millis(retry).min(MAX_RETRY);
         }
         let is_message = event.event.as_deref().is_none_or(|kind| kind == "message");
         if is_message && !event.data.is_empty() {
@@ -292,7 +292,7 @@ pub(crate) async fn receive_events(
         }
         // Recorded after delivery, so that a reader of the event id has the event's messages too.
         if let (Some(call), Some(_)) = (call, &event.id) {
-            inner.note_event(call, place.last_event_id.as_ref());
+            inner.note_event(call, position.last_event_id.as_ref());
         }
     }
 }

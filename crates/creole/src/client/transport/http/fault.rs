@@ -21,8 +21,8 @@ pub(crate) fn unreachable_fault(name: &str, error: &SendError) -> Fault {
 
 /// The same for any error, while connecting or afterwards.
 pub(crate) fn connect_fault(name: &str, error: &(dyn Error + 'static), is_connect: bool) -> Fault {
-    let (what, reason) = describe_failure(error, is_connect);
-    unavailable_fault(name, format!("`{name}` {what}"), reason)
+    let (message, reason) = describe_failure(error, is_connect);
+    unavailable_fault(name, format!("`{name}` {message}"), reason)
 }
 
 /// Where credentials are set.
@@ -32,7 +32,7 @@ const CREDENTIALS: &str =
 /// The server responded with a status that is no JSON-RPC response, to a request with or without credentials.
 pub(crate) fn status_fault(name: &str, has_credentials: bool, head: &ResponseHead) -> Fault {
     let status = head.status.as_u16();
-    let (what, reason) = match status {
+    let (description, reason) = match status {
         401 if has_credentials => ("refused these credentials", "unauthorized"),
         401 => ("requires credentials", "unauthorized"),
         403 => ("denies access", "forbidden"),
@@ -45,10 +45,10 @@ pub(crate) fn status_fault(name: &str, has_credentials: bool, head: &ResponseHea
         _ => ("refuses the request", "refused"),
     };
     let mut data = json!({"reason": reason, "upstream": name, "status": status});
-    let mut detail = format!("`{name}` {what} (status {status})");
+    let mut detail = format!("`{name}` {description} (status {status})");
     if status == 401 {
-        let what = if has_credentials { "correct" } else { "set" };
-        detail.push_str(&format!("; {what} {CREDENTIALS}"));
+        let description = if has_credentials { "correct" } else { "set" };
+        detail.push_str(&format!("; {description} {CREDENTIALS}"));
     }
     if let Some(seconds) = head.retry_after {
         data["retryAfter"] = json!(seconds);
@@ -87,8 +87,8 @@ pub(crate) fn no_memory_fault(name: &str) -> Fault {
 }
 
 /// The server's HTTP response holds no JSON-RPC response.
-pub(crate) fn no_response_fault(name: &str, what: &str) -> Fault {
-    unavailable_fault(name, format!("`{name}` responded with {what}"), "no_answer")
+pub(crate) fn no_response_fault(name: &str, description: &str) -> Fault {
+    unavailable_fault(name, format!("`{name}` responded with {description}"), "no_answer")
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl fmt::Display for FetchError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::NotPublic => "the host name resolves to no public address",
-            Self::ConnectFailed(why) | Self::Unreachable(why) => why,
+            Self::ConnectFailed(reason) | Self::Unreachable(reason) => reason,
             Self::TooLong => "the response is longer than the limit",
         })
     }
@@ -106,9 +106,9 @@ impl Fetcher {
 
     fn client(&self) -> Result<FetchClient, String> {
         let is_encrypted = self.is_encrypted;
-        let screen =
+        let resolver =
             FilteredResolver { allows_private: self.allowed == AllowedAddresses::Anywhere };
-        let (direct, to_proxy) = (tcp_connector(screen), tcp_connector(GaiResolver::new()));
+        let (direct, to_proxy) = (tcp_connector(resolver), tcp_connector(GaiResolver::new()));
         let connector = ProxyConnector::new(direct, to_proxy, self.proxies.clone());
         let trust = if is_encrypted { TrustedRoots::System } else { TrustedRoots::Plain };
         let builder = HttpsConnectorBuilder::new().with_tls_config(client_config(trust)?);
@@ -130,18 +130,18 @@ impl Fetcher {
     pub async fn fetch(
         &self,
         sent: &FetchRequest,
-        longest: usize,
+        max_length: usize,
     ) -> Result<Response<Bytes>, FetchError> {
         let mut url = sent.url.clone();
         let follows = [Method::GET, Method::HEAD].contains(&sent.method);
         for _ in 0..MAX_REDIRECTS {
-            let answer = self.send_once(sent, &url).await?;
-            match redirect(&answer, &url).filter(|_| follows) {
+            let response = self.send_once(sent, &url).await?;
+            match redirect(&response, &url).filter(|_| follows) {
                 Some(next) => url = next,
-                None => return read_whole(answer, longest).await,
+                None => return read_whole(response, max_length).await,
             }
         }
-        read_whole(self.send_once(sent, &url).await?, longest).await
+        read_whole(self.send_once(sent, &url).await?, max_length).await
     }
 
     async fn send_once(
@@ -164,7 +164,7 @@ impl Fetcher {
         }
         let client = self.client.get_or_init(|| self.client()).as_ref();
         let client =
-            client.map_err(|why| FetchError::ConnectFailed(format!("the service {why}")))?;
+            client.map_err(|reason| FetchError::ConnectFailed(format!("the service {reason}")))?;
         client.request(request).await.map_err(|error| fetch_error(&error))
     }
 }
@@ -176,30 +176,30 @@ impl fmt::Debug for Fetcher {
 }
 
 /// The redirect target within the same origin.
-fn redirect(answer: &Response<Incoming>, from: &Uri) -> Option<Uri> {
+fn redirect(response: &Response<Incoming>, from: &Uri) -> Option<Uri> {
     let is_redirect = matches!(
-        answer.status(),
+        response.status(),
         StatusCode::MOVED_PERMANENTLY
             | StatusCode::FOUND
             | StatusCode::SEE_OTHER
             | StatusCode::TEMPORARY_REDIRECT
             | StatusCode::PERMANENT_REDIRECT
     );
-    let place = answer.headers().get(LOCATION).filter(|_| is_redirect)?;
+    let place = response.headers().get(LOCATION).filter(|_| is_redirect)?;
     resolve(from, place.to_str().ok()?)
 }
 
 async fn read_whole(
-    answer: Response<Incoming>,
-    longest: usize,
+    response: Response<Incoming>,
+    max_length: usize,
 ) -> Result<Response<Bytes>, FetchError> {
-    let (head, body) = answer.into_parts();
+    let (head, body) = response.into_parts();
     let hold = || Budget::of_process().reserve_for("a service");
-    match body_reader::read_document(ResponseBody::Http2(body), longest, hold).await {
+    match body_reader::read_document(ResponseBody::Http2(body), max_length, hold).await {
         Ok(body) => Ok(Response::from_parts(head, body.into_bytes().into())),
         Err(BodyReadError::BudgetExhausted) => {
-            let why = "the memory budget for responses is exhausted; try again later";
-            Err(FetchError::Unreachable(why.to_owned()))
+            let reason = "the memory budget for responses is exhausted; try again later";
+            Err(FetchError::Unreachable(reason.to_owned()))
         }
         Err(BodyReadError::TooLong) => Err(FetchError::TooLong),
         Err(BodyReadError::Broken) => {
@@ -216,10 +216,10 @@ fn fetch_error(error: &legacy::Error) -> FetchError {
         }
         next = error.source();
     }
-    let (what, _) = describe_failure(error, error.is_connect());
-    let why = format!("the service {what}");
+    let (message, _) = describe_failure(error, error.is_connect());
+    let reason = format!("the service {message}");
     match error.is_connect() {
-        true => FetchError::ConnectFailed(why),
-        false => FetchError::Unreachable(why),
+        true => FetchError::ConnectFailed(reason),
+        false => FetchError::Unreachable(reason),
     }
 }

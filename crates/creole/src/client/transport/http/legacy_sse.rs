@@ -166,11 +166,11 @@ async fn read(events: &mut EventStream, inbox: &Inbox) {
             Ok(_) => {}
             Err(missed) => {
                 // All calls share the stream, and nothing of the event is left to identify its call.
-                let why = match missed {
+                let reason = match missed {
                     EventError::BudgetExhausted => DropReason::NoMemory,
                     EventError::Unreadable => DropReason::TooLong,
                 };
-                inbox.on_dropped_start(&[], why);
+                inbox.on_dropped_start(&[], reason);
                 inbox.on_dropped_end(&[]);
             }
         }

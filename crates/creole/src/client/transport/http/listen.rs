@@ -24,15 +24,15 @@ const MIN_USEFUL_STREAM: Duration = Duration::from_secs(20);
 
 /// Listens as long as the server offers the stream, and notifies the connection whether it does.
 pub(crate) async fn listen(link: Weak<HttpSession>) {
-    let (mut place, mut in_vain, mut worked) = (StreamPosition::default(), 0, false);
+    let (mut position, mut in_vain, mut worked) = (StreamPosition::default(), 0, false);
     while in_vain < MAX_EMPTY_STREAMS {
         let Some(inner) = link.upgrade() else { return };
         let mut head = inner.listen_headers();
-        if let Some(last) = &place.last_event_id {
+        if let Some(last) = &position.last_event_id {
             head.set(LAST_EVENT_NAME, last.clone());
         }
         let request = inner.target.request(Method::GET, head, Bytes::new());
-        place.has_progress = false;
+        position.has_progress = false;
         let mut lasted = false;
         match inner.target.send_request(&request).await {
             Ok((head, _)) if head.status == StatusCode::NOT_FOUND && worked => {
@@ -47,14 +47,14 @@ pub(crate) async fn listen(link: Weak<HttpSession>) {
                 worked = true;
                 let opened = Instant::now();
                 inner.inbox.set_notifications_available(true);
-                exchange::receive_events(&inner, None, body, &mut place).await;
+                exchange::receive_events(&inner, None, body, &mut position).await;
                 inner.inbox.set_notifications_available(false);
                 lasted = opened.elapsed() >= MIN_USEFUL_STREAM;
             }
             Err(_) => {}
         }
         drop(inner);
-        in_vain = if place.has_progress || lasted { 0 } else { in_vain + 1 };
-        sleep(if place.has_progress { place.retry } else { REOPEN_PAUSE }).await;
+        in_vain = if position.has_progress || lasted { 0 } else { in_vain + 1 };
+        sleep(if position.has_progress { position.retry } else { REOPEN_PAUSE }).await;
     }
 }

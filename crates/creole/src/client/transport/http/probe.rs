@@ -31,7 +31,7 @@ impl HttpAddress {
         &self,
         message: &[u8],
         rules: &Rules,
-        longest: usize,
+        max_length: usize,
     ) -> Result<ProbeResponse, Fault> {
         let body = Bytes::copy_from_slice(message);
         let start = self.request_template(Method::POST, HeaderList::of_post());
@@ -41,11 +41,11 @@ impl HttpAddress {
         let read = async {
             match head.kind {
                 ResponseKind::Events => {
-                    first_message(EventStream::new(body, longest, self.reserve_memory())).await
+                    first_message(EventStream::new(body, max_length, self.reserve_memory())).await
                 }
                 _ => {
                     let read =
-                        body_reader::read_document(body, longest, self.reserve_memory()).await;
+                        body_reader::read_document(body, max_length, self.reserve_memory()).await;
                     read.unwrap_or_default().into_bytes().into()
                 }
             }

@@ -35,10 +35,10 @@ impl ResumedServer {
     pub fn new(
         target: HttpAddress,
         rules: &'static Rules,
-        whereabouts: ResumePoint,
+        resume_point: ResumePoint,
         questions: Vec<String>,
     ) -> Self {
-        Self { target, rules, resume_point: whereabouts, input_requests: questions }
+        Self { target, rules, resume_point, input_requests: questions }
     }
 }
 
@@ -128,8 +128,8 @@ impl ResumedTransport {
             let server = json!({"name": inner.target.name(), "version": ""});
             let result =
                 json!({"protocolVersion": version, "capabilities": {}, "serverInfo": server});
-            let welcome = json!({"jsonrpc": "2.0", "id": call.0, "result": result});
-            inner.inbox.on_message(welcome.to_string().as_bytes(), Some(call));
+            let initialize_result = json!({"jsonrpc": "2.0", "id": call.0, "result": result});
+            inner.inbox.on_message(initialize_result.to_string().as_bytes(), Some(call));
         });
     }
 

@@ -63,34 +63,33 @@ async fn serve_connection<A: HttpHandler, T>(
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionParts { router, protocol, peer, timeouts: pace, drain: mut watch, slot: place } =
-        served;
-    let mut overseer = Supervisor {
-        timeouts: Arc::clone(&pace),
+    let ConnectionParts { router, protocol, peer, timeouts, drain: mut watch, slot } = served;
+    let mut supervisor = Supervisor {
+        timeouts: Arc::clone(&timeouts),
         drain: &mut watch,
         timer: pin!(sleep_until(Instant::now())),
         stage: DrainStage::Serving,
         is_shutting_down: false,
     };
-    let mut opening = VersionSniffer::new(ScreenedStream::new(stream, Arc::clone(&pace)));
-    let opened = overseer.supervise(&mut opening).await?;
+    let mut sniffer = VersionSniffer::new(ScreenedStream::new(stream, Arc::clone(&timeouts)));
+    let opened = supervisor.supervise(&mut sniffer).await?;
     let (version, wire) = ok_or_log(opened)??;
     let wire = match version {
         HttpVersion::Http2 => wire,
         HttpVersion::Http1 => {
-            let mut plain = fast_path(wire, Arc::clone(&router), Arc::clone(&pace), peer);
-            match ok_or_log(overseer.supervise(&mut plain).await?)? {
+            let mut plain = fast_path(wire, Arc::clone(&router), Arc::clone(&timeouts), peer);
+            match ok_or_log(supervisor.supervise(&mut plain).await?)? {
                 FastPathEnd::Closed => return None,
-                FastPathEnd::Streaming(lasting) => {
-                    return Some(Box::pin(lasting.run(watch, place)));
+                FastPathEnd::Streaming(result) => {
+                    return Some(Box::pin(result.run(watch, slot)));
                 }
                 FastPathEnd::Fallback(wire) => *wire,
             }
         }
     };
     let wire = TokioIo::new(wire);
-    let handover = DetachSlot::new();
-    let (requests, left) = (Arc::clone(&pace), Arc::clone(&handover));
+    let detach_slot = DetachSlot::new();
+    let (requests, left) = (Arc::clone(&timeouts), Arc::clone(&detach_slot));
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let (router, left) = (Arc::clone(&router), Arc::clone(&left));
         let (head, body) = request.into_parts();
@@ -108,14 +107,14 @@ where
     });
     if version == HttpVersion::Http2 {
         let mut two = HyperHttp2(Box::pin(protocol.http2.serve_connection(wire, service)));
-        ok_or_log(overseer.supervise(&mut two).await?);
+        ok_or_log(supervisor.supervise(&mut two).await?);
         return None;
     }
     let connection = protocol.http1.serve_connection(wire, service);
-    let mut one = HyperHttp1 { connection, detach: handover, timeouts: pace };
-    ok_or_log(overseer.supervise(&mut one).await?)?;
-    let lasting = one.into_streaming()?;
-    Some(Box::pin(lasting.run(watch, place)))
+    let mut one = HyperHttp1 { connection, detach: detach_slot, timeouts };
+    ok_or_log(supervisor.supervise(&mut one).await?)?;
+    let result = one.into_streaming()?;
+    Some(Box::pin(result.run(watch, slot)))
 }
 
 /// The value of a phase of the connection; logs an error.

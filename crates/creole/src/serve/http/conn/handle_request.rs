@@ -20,8 +20,8 @@ pub(crate) async fn handle_request<A: HttpHandler>(
     body: IncomingBody,
     peer: PeerAddress,
 ) -> Response<OutgoingBody<A::Body>> {
-    let answered = CatchPanic(pin!(router.answer(head, body, peer))).await;
-    answered.unwrap_or_else(panic_response).map(|body| OutgoingBody::new(body, running))
+    let result = CatchPanic(pin!(router.answer(head, body, peer))).await;
+    result.unwrap_or_else(panic_response).map(|body| OutgoingBody::new(body, running))
 }
 
 /// The response to a request whose handler panicked.

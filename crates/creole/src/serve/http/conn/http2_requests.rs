@@ -66,17 +66,17 @@ impl Http2Progress {
 async fn run_with_timeout<F: Future<Output = ()>>(
     request: F,
     progress: Arc<Http2Progress>,
-    patience: Duration,
+    timeout: Duration,
 ) {
     let mut request = pin!(request);
-    let mut alarm = pin!(sleep(patience));
+    let mut alarm = pin!(sleep(timeout));
     poll_fn(|context| {
         if request.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
         let Some(since) = *progress.lock() else { return Poll::Pending };
-        if alarm.deadline() != since + patience {
-            alarm.as_mut().reset(since + patience);
+        if alarm.deadline() != since + timeout {
+            alarm.as_mut().reset(since + timeout);
         }
         alarm.as_mut().poll(context).map(|()| {
             tracing::debug!(target: "creole::http", "an HTTP/2 stream was reset: the client does not read");

@@ -52,12 +52,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_is_time_soon_and_then_ever_more_rarely() {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut prober = HalfCloseProber::new();
         let mut times = Vec::new();
         for _ in 0..7 {
             poll_fn(|context| prober.poll_due(context)).await;
-            times.push(begun.elapsed().as_millis());
+            times.push(started.elapsed().as_millis());
         }
         assert_eq!(times, [50, 70, 170, 670, 2670, 17_670, 32_670]);
     }

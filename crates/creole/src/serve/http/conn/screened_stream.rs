@@ -79,12 +79,12 @@ enum CloseState {
 }
 
 impl<T> ScreenedStream<T> {
-    pub(crate) fn new(inner: T, pace: Arc<ConnectionTimeouts>) -> Self {
-        let screen = SmugglingGuard::new(MAX_HEAD_BYTES);
+    pub(crate) fn new(inner: T, timeouts: Arc<ConnectionTimeouts>) -> Self {
+        let guard = SmugglingGuard::new(MAX_HEAD_BYTES);
         Self {
             inner,
-            timeouts: pace,
-            guard: screen,
+            timeouts,
+            guard,
             read_ahead: Bytes::new(),
             in_head: false,
             rejection: None,
@@ -140,14 +140,14 @@ impl<T> ScreenedStream<T> {
 }
 
 /// The slices concatenated, if they fit.
-fn join<'a>(slices: &[IoSlice<'_>], room: &'a mut [u8; MAX_JOINED_BYTES]) -> Option<&'a [u8]> {
+fn join<'a>(slices: &[IoSlice<'_>], buffer: &'a mut [u8; MAX_JOINED_BYTES]) -> Option<&'a [u8]> {
     let mut filled = 0;
     for slice in slices {
         let end = filled + slice.len();
-        room.get_mut(filled..end)?.copy_from_slice(slice);
+        buffer.get_mut(filled..end)?.copy_from_slice(slice);
         filled = end;
     }
-    Some(&room[..filled])
+    Some(&buffer[..filled])
 }
 
 impl<T: AsyncWrite + Unpin> ScreenedStream<T> {
@@ -205,9 +205,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for ScreenedStream<T> {
             self.write_rejection(buffer);
             return Poll::Ready(Ok(()));
         }
-        let (from, room) = (buffer.filled().len(), buffer.remaining());
+        let (from, available) = (buffer.filled().len(), buffer.remaining());
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        if buffer.filled().len() == from && room > 0 && self.is_response_pending() {
+        if buffer.filled().len() == from && available > 0 && self.is_response_pending() {
             return self.poll_half_closed(context);
         }
         self.screen_bytes(buffer, from);

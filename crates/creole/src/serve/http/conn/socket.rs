@@ -21,8 +21,8 @@ pub(crate) struct TimedSocket {
 }
 
 impl TimedSocket {
-    pub(crate) fn new(inner: TcpStream, pace: Arc<ConnectionTimeouts>) -> Self {
-        Self { inner, timeouts: pace, blocked: false }
+    pub(crate) fn new(inner: TcpStream, timeouts: Arc<ConnectionTimeouts>) -> Self {
+        Self { inner, timeouts, blocked: false }
     }
 
     fn record_write<R>(&mut self, written: Poll<R>) -> Poll<R> {

@@ -50,8 +50,8 @@ impl Supervisor<'_> {
             match self.next_event(speaker).await {
                 SupervisorEvent::End(end) => return Some(end),
                 SupervisorEvent::Stage(DrainStage::Ended) => return None,
-                SupervisorEvent::Stage(reached) => {
-                    self.stage = reached;
+                SupervisorEvent::Stage(phase) => {
+                    self.stage = phase;
                     if self.timeouts.is_idle() {
                         // A request may already be in transit.
                         self.timer.as_mut().reset(Instant::now() + IDLE_DRAIN);
@@ -86,8 +86,8 @@ impl Supervisor<'_> {
 
     /// Waits for the first event.
     async fn next_event<S: Drivable>(&mut self, speaker: &mut S) -> SupervisorEvent<S::End> {
-        let (watch, stage, timer) = (&*self.drain, self.stage, &mut self.timer);
-        let mut beyond = pin!(watch.wait_beyond(stage));
+        let (watch, phase, timer) = (&*self.drain, self.stage, &mut self.timer);
+        let mut beyond = pin!(watch.wait_beyond(phase));
         let mut asked: Option<Waker> = None;
         poll_fn(|context| {
             if let Poll::Ready(end) = speaker.poll_end(context) {
@@ -95,7 +95,7 @@ impl Supervisor<'_> {
             }
             // Mostly a request woke this task. A source that already holds this task's waker is not polled again.
             let is_asked = asked.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
-            if is_asked && watch.stage() == stage && !timer.is_elapsed() {
+            if is_asked && watch.stage() == phase && !timer.is_elapsed() {
                 return Poll::Pending;
             }
             if let Poll::Ready(reached) = beyond.as_mut().poll(context) {

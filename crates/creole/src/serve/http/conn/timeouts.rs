@@ -188,46 +188,46 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_new_connection_must_send_soon_and_a_used_one_may_be_idle_longer() {
-        let pace = ConnectionTimeouts::new(HttpLimits::default());
+        let timeouts = ConnectionTimeouts::new(HttpLimits::default());
         let start = Instant::now();
-        assert_eq!(pace.check(start), Ok(start + after(10)));
-        assert_eq!(pace.check(start + after(10)), Err(ExpiredTimeout::Head));
-        drop(pace.begin_request(Version::HTTP_11));
-        assert!(pace.check(start + after(59)).is_ok());
-        assert_eq!(pace.check(start + after(60)), Err(ExpiredTimeout::Idle));
+        assert_eq!(timeouts.check(start), Ok(start + after(10)));
+        assert_eq!(timeouts.check(start + after(10)), Err(ExpiredTimeout::Head));
+        drop(timeouts.begin_request(Version::HTTP_11));
+        assert!(timeouts.check(start + after(59)).is_ok());
+        assert_eq!(timeouts.check(start + after(60)), Err(ExpiredTimeout::Idle));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_head_is_overdue_ten_seconds_after_its_first_byte() {
-        let pace = ConnectionTimeouts::new(HttpLimits::default());
-        drop(pace.begin_request(Version::HTTP_11));
+        let timeouts = ConnectionTimeouts::new(HttpLimits::default());
+        drop(timeouts.begin_request(Version::HTTP_11));
         tokio::time::advance(after(50)).await;
-        pace.set_in_head(true);
+        timeouts.set_in_head(true);
         let now = Instant::now();
-        assert_eq!(pace.check(now + after(9)), Ok(now + after(10)));
-        assert_eq!(pace.check(now + after(10)), Err(ExpiredTimeout::Head));
-        let request = pace.begin_request(Version::HTTP_11);
+        assert_eq!(timeouts.check(now + after(9)), Ok(now + after(10)));
+        assert_eq!(timeouts.check(now + after(10)), Err(ExpiredTimeout::Head));
+        let request = timeouts.begin_request(Version::HTTP_11);
         assert!(
-            pace.check(now + after(1000)).is_ok(),
+            timeouts.check(now + after(1000)).is_ok(),
             "the header timeout does not apply during a response"
         );
-        pace.set_in_head(false);
+        timeouts.set_in_head(false);
         drop(request);
-        assert!(pace.check(now + after(59)).is_ok());
+        assert!(timeouts.check(now + after(59)).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_times_out_also_during_a_request() {
-        let pace = ConnectionTimeouts::new(HttpLimits::default());
-        let request = pace.begin_request(Version::HTTP_11);
-        pace.set_blocked(true);
+        let timeouts = ConnectionTimeouts::new(HttpLimits::default());
+        let request = timeouts.begin_request(Version::HTTP_11);
+        timeouts.set_blocked(true);
         let now = Instant::now();
-        assert!(pace.check(now + after(29)).is_ok());
-        assert_eq!(pace.check(now + after(30)), Err(ExpiredTimeout::Writer));
-        pace.set_blocked(false);
-        assert!(pace.check(now + after(30)).is_ok());
-        assert!(!pace.is_idle());
+        assert!(timeouts.check(now + after(29)).is_ok());
+        assert_eq!(timeouts.check(now + after(30)), Err(ExpiredTimeout::Writer));
+        timeouts.set_blocked(false);
+        assert!(timeouts.check(now + after(30)).is_ok());
+        assert!(!timeouts.is_idle());
         drop(request);
-        assert!(pace.is_idle());
+        assert!(timeouts.is_idle());
     }
 }

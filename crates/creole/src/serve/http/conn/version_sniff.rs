@@ -47,9 +47,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Drivable for VersionSniffer<T> {
         while self.filled < PREFACE.len() {
             let mut rest = ReadBuf::new(&mut self.read[self.filled..]);
             ready!(Pin::new(&mut *wire).poll_read(context, &mut rest))?;
-            let came = rest.filled().len();
-            self.filled += came;
-            if came == 0 || !PREFACE.starts_with(&self.read[..self.filled]) {
+            let count = rest.filled().len();
+            self.filled += count;
+            if count == 0 || !PREFACE.starts_with(&self.read[..self.filled]) {
                 version = HttpVersion::Http1;
                 break;
             }
@@ -74,15 +74,15 @@ mod tests {
     use crate::serve::http::conn::timeouts::ConnectionTimeouts;
 
     async fn opened(
-        mut opening: VersionSniffer<DuplexStream>,
+        mut sniffer: VersionSniffer<DuplexStream>,
     ) -> (HttpVersion, ScreenedStream<DuplexStream>) {
-        poll_fn(|context| opening.poll_end(context)).await.unwrap().unwrap()
+        poll_fn(|context| sniffer.poll_end(context)).await.unwrap().unwrap()
     }
 
     #[tokio::test]
     async fn the_version_is_detected_from_the_first_bytes_which_are_read_again() {
         let other = b"PRI * HTTP/2.0\r\n\r\nno";
-        for (said, expected) in [
+        for (bytes, expected) in [
             (&b"POST / HTTP/1.1\r\n"[..], HttpVersion::Http1),
             (b"PRI", HttpVersion::Http1),
             (b"", HttpVersion::Http1),
@@ -98,11 +98,11 @@ mod tests {
                 wire.read_to_end(&mut all).await.unwrap();
                 (version, all)
             });
-            client.write_all(said).await.unwrap();
+            client.write_all(bytes).await.unwrap();
             drop(client);
             let (version, all) = reading.await.unwrap();
-            assert_eq!(version, expected, "{said:?}");
-            assert_eq!(all, said);
+            assert_eq!(version, expected, "{bytes:?}");
+            assert_eq!(all, bytes);
         }
     }
 }

@@ -111,17 +111,17 @@ impl From<Service> for McpEndpoint {
 impl McpEndpoint {
     /// An endpoint for the service.
     pub fn new(service: Service, settings: EndpointSettings) -> Self {
-        let hub = ChangeFanout::new(service.clone());
-        let (most, idle) = (settings.max_sessions, settings.session_idle);
+        let fanout = ChangeFanout::new(service.clone());
+        let (max, idle) = (settings.max_sessions, settings.session_idle);
         let (state, peers) = (settings.state.clone(), settings.replicas.clone());
-        let sessions = Sessions::new(service.clone(), state, peers, most, idle);
+        let sessions = Sessions::new(service.clone(), state, peers, max, idle);
         let unnamed = LOCAL_PRINCIPAL.into();
         let draining = watch::Sender::new(false);
         Self {
             shared: Arc::new(EndpointShared {
                 service,
                 settings,
-                changes: hub,
+                changes: fanout,
                 sessions,
                 anonymous: unnamed,
                 draining,
@@ -234,10 +234,10 @@ impl McpEndpoint {
 
     /// The response with the reason why there is no session.
     pub(crate) fn session_error_response(&self, refused: SessionError) -> Response<McpBody> {
-        let why = match refused {
+        let reason = match refused {
             SessionError::Full => {
-                let why = "too many sessions are open; end one with DELETE, or try again later";
-                return response::error_response(503, why);
+                let reason = "too many sessions are open; end one with DELETE, or try again later";
+                return response::error_response(503, reason);
             }
             SessionError::NoRandomness => {
                 return response::error_response(
@@ -256,7 +256,7 @@ impl McpEndpoint {
         };
         let status = if refused == SessionError::Unknown { 404 } else { 400 };
         let rules = self.dialect().base_rules();
-        self.fault_response(None, &Fault::new(FaultKind::InvalidRequest, why), rules, status)
+        self.fault_response(None, &Fault::new(FaultKind::InvalidRequest, reason), rules, status)
     }
 
     async fn get(&self, head: &RequestHead, principal: &Arc<str>) -> Response<McpBody> {
@@ -310,7 +310,7 @@ impl McpEndpoint {
         let id = std::str::from_utf8(id).map_err(|_| SessionError::Unknown)?;
         let sessions = &self.shared.sessions;
         let session = match sessions.find_local(id, principal) {
-            Some(found) => found,
+            Some(session_id) => session_id,
             None => Box::pin(sessions.find(id, principal, client)).await?,
         };
         let session = session.ok_or(SessionError::Unknown)?;

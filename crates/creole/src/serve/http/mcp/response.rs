@@ -132,12 +132,13 @@ pub(crate) fn empty_response(status: u16) -> Response<McpBody> {
 /// The same response, which holds this reservation as long as it streams.
 pub(crate) fn with_reservation(
     response: Response<McpBody>,
-    held: Reservation,
+    reservation: Reservation,
 ) -> Response<McpBody> {
     response.map(|body| match body.0 {
-        McpBodyKind::Events(events) => {
-            McpBody(McpBodyKind::Events(Box::pin(ReservedEvents { events, _reservation: held })))
-        }
+        McpBodyKind::Events(events) => McpBody(McpBodyKind::Events(Box::pin(ReservedEvents {
+            events,
+            _reservation: reservation,
+        }))),
         whole => McpBody(whole),
     })
 }
@@ -156,15 +157,15 @@ impl EventSource for ReservedEvents {
 
 /// The error response for encoded bodies (RFC 9110, 15.5.16).
 pub(crate) fn unsupported_encoding() -> Response<McpBody> {
-    let why = "the body must not be encoded; send it without Content-Encoding";
-    let mut response = error_response(415, why);
+    let reason = "the body must not be encoded; send it without Content-Encoding";
+    let mut response = error_response(415, reason);
     response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     response
 }
 
 /// A status and a readable sentence, as JSON.
-pub(crate) fn error_response(status: u16, why: &str) -> Response<McpBody> {
-    let text = serde_json::json!({"error": why}).to_string();
+pub(crate) fn error_response(status: u16, reason: &str) -> Response<McpBody> {
+    let text = serde_json::json!({"error": reason}).to_string();
     let mut response = json_response(status, text.into());
     if status == 503 {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));

@@ -175,8 +175,8 @@ impl Session {
     }
 
     /// Subscribes the session to changes.
-    pub(crate) fn listen<'a>(&self, hub: impl FnOnce() -> &'a Arc<ChangeFanout>) {
-        self.listening.get_or_init(|| hub().subscribe(&self.host));
+    pub(crate) fn listen<'a>(&self, fanout: impl FnOnce() -> &'a Arc<ChangeFanout>) {
+        self.listening.get_or_init(|| fanout().subscribe(&self.host));
     }
 
     /// Whether there are unsaved changes.

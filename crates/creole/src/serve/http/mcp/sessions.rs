@@ -66,10 +66,10 @@ impl Sessions {
         service: Service,
         state: State,
         peers: Option<Replicas>,
-        most: usize,
+        max: usize,
         idle: Duration,
     ) -> Arc<Self> {
-        let (table, searched) = (RwLock::new(SessionTable::new(most)), Mutex::default());
+        let (table, searched) = (RwLock::new(SessionTable::new(max)), Mutex::default());
         Arc::new(Self {
             service,
             state,
@@ -137,8 +137,8 @@ impl Sessions {
         principal: &Arc<str>,
         client: Option<IpAddr>,
     ) -> Result<Option<Arc<Session>>, SessionError> {
-        if let Some(found) = self.find_local(id, principal) {
-            return Ok(found);
+        if let Some(session) = self.find_local(id, principal) {
+            return Ok(session);
         }
         if id.len() > MAX_ID_BYTES {
             return Ok(None);

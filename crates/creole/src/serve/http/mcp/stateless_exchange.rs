@@ -46,11 +46,11 @@ impl StatelessExchange {
     pub(crate) fn begin<'a>(
         host: Arc<HttpHost>,
         started: StartedCalls,
-        hub: impl FnOnce() -> &'a Arc<ChangeFanout>,
+        fanout: impl FnOnce() -> &'a Arc<ChangeFanout>,
         context: &mut Context<'_>,
     ) -> Option<Self> {
         // Subscribed before the call starts to listen, so that no change in between is missed.
-        let listening = started.has_listener().then(|| hub().subscribe(&host));
+        let listening = started.has_listener().then(|| fanout().subscribe(&host));
         // Allocated exactly: finished calls must not keep memory.
         let mut pending = Vec::with_capacity(started.len());
         for call in started {

@@ -19,12 +19,12 @@ const HEAD: &str = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n";
 #[tokio::test]
 async fn the_largest_body_is_read_and_one_byte_more_is_refused_unread() {
     let server = start(HttpLimits::default()).await;
-    let answer = server.ask(post(&"x".repeat(MEBIBYTE))).await;
-    assert_eq!(status(&answer), 200);
+    let response = server.ask(post(&"x".repeat(MEBIBYTE))).await;
+    assert_eq!(status(&response), 200);
     // No byte of the body is sent: the response comes all the same, and then the connection closes.
-    let answer = server.exchange(format!("{HEAD}Content-Length: {}\r\n\r\n", MEBIBYTE + 1)).await;
-    assert_eq!(status(&answer), 413, "{answer}");
-    assert!(answer.contains("1048576"), "{answer}");
+    let response = server.exchange(format!("{HEAD}Content-Length: {}\r\n\r\n", MEBIBYTE + 1)).await;
+    assert_eq!(status(&response), 413, "{response}");
+    assert!(response.contains("1048576"), "{response}");
     assert_eq!(server.echo.seen().len(), 1);
     server.stop().await;
 }
@@ -36,8 +36,8 @@ async fn a_client_that_sends_on_reads_the_refusal_nevertheless() {
     let head = format!("{HEAD}Content-Length: {}\r\n\r\n", 10 * MEBIBYTE);
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(&vec![b'x'; 300_000]).await.unwrap();
-    let answer = to_end(&mut stream).await;
-    assert_eq!(status(&answer), 413, "{answer}");
+    let response = to_end(&mut stream).await;
+    assert_eq!(status(&response), 413, "{response}");
     server.stop().await;
 }
 
@@ -46,10 +46,10 @@ async fn chunks_are_counted_as_they_arrive() {
     let server = start(HttpLimits::default()).await;
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
     let head = format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n");
-    let answer = server.ask(format!("{head}{}0\r\n\r\n", chunk.repeat(16))).await;
-    assert_eq!(status(&answer), 200);
-    let answer = server.exchange(format!("{head}{}1\r\nx\r\n", chunk.repeat(16))).await;
-    assert_eq!(status(&answer), 413, "{answer}");
+    let response = server.ask(format!("{head}{}0\r\n\r\n", chunk.repeat(16))).await;
+    assert_eq!(status(&response), 200);
+    let response = server.exchange(format!("{head}{}1\r\nx\r\n", chunk.repeat(16))).await;
+    assert_eq!(status(&response), 413, "{response}");
     assert_eq!(server.echo.seen().len(), 1);
     server.stop().await;
 }
@@ -63,8 +63,8 @@ async fn a_client_that_waits_for_permission_gets_it_or_the_refusal() {
     assert_eq!(status(&one(&mut stream).await), 100);
     stream.write_all(b"hi").await.unwrap();
     assert_eq!(status(&one(&mut stream).await), 200);
-    let answer = server.exchange(format!("{expect}Content-Length: 99999999\r\n\r\n")).await;
-    assert_eq!(status(&answer), 413);
+    let response = server.exchange(format!("{expect}Content-Length: 99999999\r\n\r\n")).await;
+    assert_eq!(status(&response), 413);
     server.stop().await;
 }
 
@@ -73,8 +73,8 @@ async fn a_slow_body_times_out() {
     let brisk = Duration::from_millis(100);
     let limits = BodyLimits { total: brisk * 50, grace: brisk, ..BodyLimits::default() };
     let server = start_with(HttpLimits::default(), Echo { limits, ..Echo::default() }, None).await;
-    let answer = server.exchange(format!("{HEAD}Content-Length: 1000\r\n\r\nabc")).await;
-    assert_eq!(status(&answer), 408, "{answer}");
+    let response = server.exchange(format!("{HEAD}Content-Length: 1000\r\n\r\nabc")).await;
+    assert_eq!(status(&response), 408, "{response}");
     assert_eq!(server.echo.seen(), [""; 0]);
     server.stop().await;
 }
@@ -100,9 +100,9 @@ async fn a_client_that_sends_its_body_first_reads_the_error_about_memory() {
     socket.set_send_buffer_size(16 * 1024).unwrap();
     let mut stream = socket.connect(server.address).await.unwrap();
     stream.write_all(post(&"x".repeat(MEBIBYTE)).as_bytes()).await.unwrap();
-    let answer = to_end(&mut stream).await;
-    assert_eq!(status(&answer), 503, "{answer}");
-    assert!(answer.contains("retry-after: 5\r\n"), "{answer}");
+    let response = to_end(&mut stream).await;
+    assert_eq!(status(&response), 503, "{response}");
+    assert!(response.contains("retry-after: 5\r\n"), "{response}");
     server.stop().await;
 }
 
@@ -132,9 +132,9 @@ async fn bodies_have_a_shared_memory_limit_and_further_ones_get_retry_after() {
         let request = format!("{HEAD}{framing}{}", "x".repeat(500_000));
         // It is rejected before its end.
         let _ = second.write_all(request.as_bytes()).await;
-        let answer = to_end(&mut second).await;
-        assert_eq!(status(&answer), 503, "{answer}");
-        assert!(answer.contains("retry-after: 5\r\n"), "{answer}");
+        let response = to_end(&mut second).await;
+        assert_eq!(status(&response), 503, "{response}");
+        assert!(response.contains("retry-after: 5\r\n"), "{response}");
     }
     assert_eq!(
         status(&server.ask(post(&"x".repeat(8 * 1024))).await),

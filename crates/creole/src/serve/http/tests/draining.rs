@@ -22,15 +22,15 @@ async fn a_call_that_runs_is_finished_and_nothing_new_is_accepted() {
     eventually("the call arrives", || !server.echo.seen().is_empty()).await;
     server.drain.begin();
     probe.write_all(ready).await.unwrap();
-    let answer = to_end(&mut probe).await;
-    assert_eq!(status(&answer), 503, "{answer}");
-    assert!(answer.to_ascii_lowercase().contains("connection: close"), "{answer}");
+    let response = to_end(&mut probe).await;
+    assert_eq!(status(&response), 503, "{response}");
+    assert!(response.to_ascii_lowercase().contains("connection: close"), "{response}");
     let refuses = async || TcpStream::connect(server.address).await.is_err();
     eventually_async("the listener closes", refuses).await;
     assert!(!server.ended.is_finished());
     server.echo.release.notify_one();
-    let answer = to_end(&mut running).await;
-    assert_eq!(status(&answer), 200, "{answer}");
+    let response = to_end(&mut running).await;
+    assert_eq!(status(&response), 200, "{response}");
     timeout(PATIENCE, server.ended).await.unwrap().unwrap();
     assert_eq!(server.drain.stage(), DrainStage::Ended);
 }
@@ -88,9 +88,9 @@ async fn hammer(address: std::net::SocketAddr) -> usize {
     let mut stream = TcpStream::connect(address).await.unwrap();
     for count in 1.. {
         stream.write_all(post("call").as_bytes()).await.unwrap();
-        let answer = one(&mut stream).await;
-        assert_eq!(status(&answer), 200, "{answer}");
-        if answer.to_ascii_lowercase().contains("connection: close") {
+        let response = one(&mut stream).await;
+        assert_eq!(status(&response), 200, "{response}");
+        if response.to_ascii_lowercase().contains("connection: close") {
             return count;
         }
     }

@@ -70,10 +70,10 @@ async fn requests_are_answered_inside_of_both_versions_of_tls() {
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
         let request = with("Connection: close\r\n", "inside");
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        timeout(PATIENCE, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
-        assert_eq!(status(&answer), 200, "{answer}");
-        assert!(answer.contains("inside"), "{answer}");
+        let mut response = String::new();
+        timeout(PATIENCE, stream.read_to_string(&mut response)).await.unwrap().unwrap();
+        assert_eq!(status(&response), 200, "{response}");
+        assert!(response.contains("inside"), "{response}");
     }
     let both: &[&[u8]] = &[b"http/1.1", b"h2"];
     let stream = connect(&server, &certificate, &[&TLS13], both).await.unwrap();
@@ -92,11 +92,11 @@ async fn a_streaming_response_is_written_over_tls() {
     sender.send(vec![b'z'; 100_000].into()).await.unwrap();
     sender.send("one".into()).await.unwrap();
     drop(sender);
-    let mut answer = String::new();
-    timeout(PATIENCE, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
-    assert!(answer.contains("connection: close\r\n"), "{}", &answer[..300]);
-    assert_eq!(answer.matches('z').count(), 100_000);
-    assert!(answer.ends_with("z\r\n3\r\none\r\n0\r\n\r\n"));
+    let mut response = String::new();
+    timeout(PATIENCE, stream.read_to_string(&mut response)).await.unwrap().unwrap();
+    assert!(response.contains("connection: close\r\n"), "{}", &response[..300]);
+    assert_eq!(response.matches('z').count(), 100_000);
+    assert!(response.ends_with("z\r\n3\r\none\r\n0\r\n\r\n"));
     let mut stream = connect(&server, &certificate, &[&TLS13], &[b"http/1.1"]).await.unwrap();
     stream.write_all(with("X-Do: last\r\n", "listen").as_bytes()).await.unwrap();
     let sender = server.echo.begun().await;
@@ -161,9 +161,9 @@ async fn a_changed_file_is_detected_without_a_signal() {
 #[test]
 fn files_that_cannot_be_used_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let said = |what: &str| {
+    let said = |description: &str| {
         let error = load(folder.path()).unwrap_err().to_string();
-        assert!(error.contains(what), "{error}");
+        assert!(error.contains(description), "{error}");
     };
     said("certificate.pem: No such file");
     write_certificate(folder.path());

@@ -136,20 +136,20 @@ fn statuses(answered: &str) -> Vec<u16> {
 async fn wrong(framing: &FramingCase) -> Option<String> {
     let FramingCase { bytes, expected } = framing;
     let whole = outcome(bytes, false, 1 << 22).await;
-    let mut wrong = String::new();
+    let mut problem = String::new();
     if statuses(&whole.0) != *expected {
-        wrong = format!("{:?} instead of {expected:?}; ", statuses(&whole.0));
+        problem = format!("{:?} instead of {expected:?}; ", statuses(&whole.0));
     }
     let steps = if bytes.len() < 1000 { &[1, 7, 1 << 22][..] } else { &[5000, 1 << 22] };
     for (by_hyper, step) in steps.iter().flat_map(|step| [(false, *step), (true, *step)]) {
         let (answered, seen) = outcome(bytes, by_hyper, step).await;
         if sorted(&answered) != sorted(&whole.0) || seen != whole.1 {
             let (answered, other) = (statuses(&answered), statuses(&whole.0));
-            wrong += &format!("by hyper {by_hyper}, step {step}: {answered:?} and {other:?}; ");
+            problem += &format!("by hyper {by_hyper}, step {step}: {answered:?} and {other:?}; ");
         }
     }
     let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
-    (!wrong.is_empty()).then(|| format!("{shown:?} ({}): {wrong}", bytes.len()))
+    (!problem.is_empty()).then(|| format!("{shown:?} ({}): {problem}", bytes.len()))
 }
 
 #[tokio::test]

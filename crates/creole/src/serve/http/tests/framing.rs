@@ -39,9 +39,9 @@ async fn an_ambiguous_request_is_refused_and_the_connection_closed() {
         "\u{16}\u{3}\u{1}\u{2}\r\n\r\n".to_owned(),
     ];
     for case in &cases {
-        let answer = server.exchange(format!("{case}{smuggled}")).await;
-        assert_eq!(status(&answer), 400, "{case:?}\n{answer}");
-        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{case:?}\n{answer}");
+        let response = server.exchange(format!("{case}{smuggled}")).await;
+        assert_eq!(status(&response), 400, "{case:?}\n{response}");
+        assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{case:?}\n{response}");
         assert_eq!(server.echo.seen(), [""; 0], "{case:?}");
     }
     server.stop().await;
@@ -54,9 +54,9 @@ async fn an_invalid_chunked_body_is_refused_and_following_bytes_are_not_executed
     for body in ["3\nabc\r\n0\r\n\r\n", "3\r\nabcd\r\n0\r\n\r\n", "x\r\n\r\n", "-1\r\n\r\n", &long]
     {
         let bytes = format!("{HOST}Transfer-Encoding: chunked\r\n\r\n{body}{}", post("smuggled"));
-        let answer = server.exchange(bytes).await;
+        let response = server.exchange(bytes).await;
         let shown = &body[..body.len().min(40)];
-        assert_eq!(status(&answer), 400, "{shown:?}\n{answer}");
+        assert_eq!(status(&response), 400, "{shown:?}\n{response}");
         assert_eq!(server.echo.seen(), [""; 0], "{shown:?}");
     }
     server.stop().await;
@@ -66,9 +66,9 @@ async fn an_invalid_chunked_body_is_refused_and_following_bytes_are_not_executed
 async fn an_invalid_second_request_does_not_affect_the_first() {
     let server = start(HttpLimits::default()).await;
     let bad = format!("{HOST}Content-Length: 4\r\nContent-Length: 4\r\n\r\nabcd");
-    let answer = server.exchange(format!("{}{bad}{}", post("first"), post("third"))).await;
-    assert_eq!(status(&answer), 200);
-    assert!(answer.contains("first") && answer.contains("HTTP/1.1 400"), "{answer}");
+    let response = server.exchange(format!("{}{bad}{}", post("first"), post("third"))).await;
+    assert_eq!(status(&response), 200);
+    assert!(response.contains("first") && response.contains("HTTP/1.1 400"), "{response}");
     assert_eq!(server.echo.seen(), ["first"]);
     server.stop().await;
 }
@@ -78,8 +78,8 @@ async fn plain_requests_share_a_connection() {
     let server = start(HttpLimits::default()).await;
     let chunked = format!("{HOST}Transfer-Encoding: chunked\r\n\r\n3\r\ntwo\r\n0\r\n\r\n");
     let last = with("Connection: close\r\n", "three");
-    let answer = server.exchange(format!("{}{chunked}\r\n{last}", post("one"))).await;
-    assert_eq!(answer.matches("HTTP/1.1 200").count(), 3, "{answer}");
+    let response = server.exchange(format!("{}{chunked}\r\n{last}", post("one"))).await;
+    assert_eq!(response.matches("HTTP/1.1 200").count(), 3, "{response}");
     assert_eq!(server.echo.seen(), ["one", "two", "three"]);
     server.stop().await;
 }
@@ -97,17 +97,17 @@ async fn heads_and_targets_have_their_size() {
         (value(400_000), 431),
     ];
     for (headers, expected) in &cases {
-        let answer = server.exchange(with(&format!("{headers}Connection: close\r\n"), "x")).await;
-        assert_eq!(status(&answer), *expected, "{} bytes\n{answer}", headers.len());
+        let response = server.exchange(with(&format!("{headers}Connection: close\r\n"), "x")).await;
+        assert_eq!(status(&response), *expected, "{} bytes\n{response}", headers.len());
     }
     for (length, expected) in [(8_000, 200), (8_200, 414), (20_000, 414)] {
         let query = "q".repeat(length);
-        let answer = server
+        let response = server
             .exchange(format!(
                 "GET /mcp?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             ))
             .await;
-        assert_eq!(status(&answer), expected, "{length}");
+        assert_eq!(status(&response), expected, "{length}");
     }
     server.stop().await;
 }
@@ -115,8 +115,8 @@ async fn heads_and_targets_have_their_size() {
 #[tokio::test]
 async fn a_request_that_breaks_the_endpoint_is_answered_and_the_next_one_too() {
     let server = start(HttpLimits::default()).await;
-    let answer = server.ask(with("X-Do: panic\r\n", "boom")).await;
-    assert_eq!(status(&answer), 500, "{answer}");
+    let response = server.ask(with("X-Do: panic\r\n", "boom")).await;
+    assert_eq!(status(&response), 500, "{response}");
     assert_eq!(status(&server.ask(post("fine")).await), 200);
     server.stop().await;
 }

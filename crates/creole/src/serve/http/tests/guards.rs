@@ -31,13 +31,13 @@ async fn a_foreign_host_is_refused_on_every_path() {
             "Host:\r\n".to_owned(),
             String::new(),
         ] {
-            let answer = ask(&server, &format!("GET {path}"), &host).await;
-            assert_eq!(status(&answer), 403, "{path} {host:?}\n{answer}");
+            let response = ask(&server, &format!("GET {path}"), &host).await;
+            assert_eq!(status(&response), 403, "{path} {host:?}\n{response}");
         }
     }
     for host in [format!("LOCALHOST:{port}"), "[::1]".into(), format!("127.0.0.1:{port}")] {
-        let answer = ask(&server, "GET /health", &format!("Host: {host}\r\n")).await;
-        assert_eq!(status(&answer), 200, "{host}");
+        let response = ask(&server, "GET /health", &format!("Host: {host}\r\n")).await;
+        assert_eq!(status(&response), 200, "{host}");
     }
     assert_eq!(server.echo.seen(), [""; 0]);
     server.stop().await;
@@ -55,8 +55,8 @@ async fn a_target_that_names_another_host_is_refused_and_the_same_is_not() {
         ("http://x@localhost/mcp", 403),
         ("http://localhost/nowhere", 404),
     ] {
-        let answer = ask(&server, &format!("GET {target}"), host).await;
-        assert_eq!(status(&answer), expected, "{target}\n{answer}");
+        let response = ask(&server, &format!("GET {target}"), host).await;
+        assert_eq!(status(&response), expected, "{target}\n{response}");
     }
     server.stop().await;
 }
@@ -78,9 +78,9 @@ async fn a_foreign_origin_is_refused_on_every_path_without_information() {
                 let headers = format!(
                     "Host: localhost\r\nOrigin: {origin}\r\nAccess-Control-Request-Method: POST\r\n"
                 );
-                let answer = ask(&server, &format!("{method} {path}"), &headers).await;
-                assert_eq!(status(&answer), 403, "{path} {origin}\n{answer}");
-                assert!(!answer.to_ascii_lowercase().contains("access-control"), "{answer}");
+                let response = ask(&server, &format!("{method} {path}"), &headers).await;
+                assert_eq!(status(&response), 403, "{path} {origin}\n{response}");
+                assert!(!response.to_ascii_lowercase().contains("access-control"), "{response}");
             }
         }
     }
@@ -98,23 +98,26 @@ async fn an_allowed_page_may_ask_what_it_may_do_and_read_the_answers() {
     );
     // A preflight has no credentials, so it gets its response before authentication.
     for path in ["/mcp", "/other"] {
-        let answer = ask(&server, &format!("OPTIONS {path}"), &asked).await.to_ascii_lowercase();
-        assert_eq!(status(&answer), 204, "{answer}");
+        let response = ask(&server, &format!("OPTIONS {path}"), &asked).await.to_ascii_lowercase();
+        assert_eq!(status(&response), 204, "{response}");
         for line in [
             "access-control-allow-origin: http://localhost:6274\r\n",
             "access-control-allow-methods: post, get\r\n",
             "access-control-allow-headers: content-type, mcp-protocol-version, mcp-param-x\r\n",
             "vary: origin\r\n",
         ] {
-            assert!(answer.contains(line), "{line}{answer}");
+            assert!(response.contains(line), "{line}{response}");
         }
-        assert!(!answer.contains("credentials") && !answer.contains('*'), "{answer}");
+        assert!(!response.contains("credentials") && !response.contains('*'), "{response}");
     }
-    let answer = ask(&server, "GET /mcp", origin).await.to_ascii_lowercase();
-    assert!(answer.contains("access-control-allow-origin: http://localhost:6274\r\n"), "{answer}");
+    let response = ask(&server, "GET /mcp", origin).await.to_ascii_lowercase();
+    assert!(
+        response.contains("access-control-allow-origin: http://localhost:6274\r\n"),
+        "{response}"
+    );
     assert_eq!(server.echo.seen(), ["GET"]);
-    let answer = ask(&server, "OPTIONS /mcp", "Host: localhost\r\n").await;
-    assert_eq!(status(&answer), 405);
+    let response = ask(&server, "OPTIONS /mcp", "Host: localhost\r\n").await;
+    assert_eq!(status(&response), 405);
     server.stop().await;
 }
 
@@ -135,11 +138,11 @@ async fn only_the_path_itself_leads_to_the_endpoint() {
         "/health/",
         "*",
     ] {
-        let answer = ask(&server, &format!("POST {path}"), "Host: localhost\r\n").await;
-        assert!([400, 404].contains(&status(&answer)), "{path}\n{answer}");
+        let response = ask(&server, &format!("POST {path}"), "Host: localhost\r\n").await;
+        assert!([400, 404].contains(&status(&response)), "{path}\n{response}");
     }
-    let answer = ask(&server, "GET /mcp?x=y", "Host: localhost\r\n").await;
-    assert_eq!(status(&answer), 200, "{answer}");
+    let response = ask(&server, "GET /mcp?x=y", "Host: localhost\r\n").await;
+    assert_eq!(status(&response), 200, "{response}");
     assert_eq!(server.echo.seen(), ["GET"]);
     server.stop().await;
 }
@@ -164,10 +167,10 @@ async fn the_order_of_checks_is_host_origin_path_method_caller() {
         ("GET /ready", "Host: localhost\r\n", 200),
     ];
     for (line, headers, expected) in cases {
-        let answer = ask(&server, line, headers).await;
-        assert_eq!(status(&answer), expected, "{line} {headers:?}\n{answer}");
+        let response = ask(&server, line, headers).await;
+        assert_eq!(status(&response), expected, "{line} {headers:?}\n{response}");
         if expected == 405 {
-            assert!(answer.to_ascii_lowercase().contains("\r\nallow: "), "{answer}");
+            assert!(response.to_ascii_lowercase().contains("\r\nallow: "), "{response}");
         }
     }
     assert_eq!(server.echo.seen(), ["POST"]);
@@ -180,8 +183,8 @@ async fn a_caller_who_is_turned_away_may_try_again_on_the_same_connection() {
     let refused = "POST /other HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi";
     let granted = "POST /other HTTP/1.1\r\nHost: localhost\r\nAuthorization: yes\r\n\
                    Connection: close\r\nContent-Length: 2\r\n\r\nhi";
-    let answer = server.exchange(format!("{refused}{granted}")).await;
-    assert!(answer.contains("401") && answer.contains("200 OK"), "{answer}");
+    let response = server.exchange(format!("{refused}{granted}")).await;
+    assert!(response.contains("401") && response.contains("200 OK"), "{response}");
     assert_eq!(status(&server.ask(post("x")).await), 200);
     server.stop().await;
 }

@@ -50,8 +50,8 @@ async fn every_request_is_answered_although_its_client_has_closed_its_side() {
     for request in requests {
         // The race does not occur each time.
         for _ in 0..20 {
-            let answer = to_end(&mut sent(&server, &request).await).await;
-            assert_eq!(status(last(&answer)), 200, "{request}\n{answer:.300}");
+            let response = to_end(&mut sent(&server, &request).await).await;
+            assert_eq!(status(last(&response)), 200, "{request}\n{response:.300}");
         }
     }
     server.stop().await;
@@ -73,9 +73,9 @@ async fn a_slow_response_reaches_a_client_that_closed_its_write_side() {
         assert_eq!(&first, b"HTTP/1.1 100");
         server.echo.release.notify_one();
         let rest = to_end(&mut stream).await;
-        let answer = format!("HTTP/1.1 100{rest}");
-        assert_eq!(status(last(&answer)), 200, "{request}\n{answer}");
-        assert!(answer.contains("waits"), "{answer}");
+        let response = format!("HTTP/1.1 100{rest}");
+        assert_eq!(status(last(&response)), 200, "{request}\n{response}");
+        assert!(response.contains("waits"), "{response}");
     }
     server.stop().await;
 }
@@ -89,8 +89,8 @@ async fn a_client_of_http_1_0_gets_no_interim_answer() {
         tokio::task::yield_now().await;
     }
     server.echo.release.notify_one();
-    let answer = to_end(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    let response = to_end(&mut stream).await;
+    assert!(response.starts_with("HTTP/1.0 200"), "{response}");
     server.stop().await;
 }
 
@@ -104,8 +104,8 @@ async fn a_stream_continues_for_a_client_that_closed_its_write_side() {
             sender.send(Bytes::from_static(part.as_bytes())).await.unwrap();
         }
         drop(sender);
-        let answer = to_end(&mut stream).await;
-        let answer = last(&answer);
+        let response = to_end(&mut stream).await;
+        let answer = last(&response);
         assert_eq!(status(answer), 200, "{answer}");
         assert!(answer.contains("data: one\n\n") && answer.contains("data: two\n\n"), "{answer}");
         assert!(answer.ends_with("0\r\n\r\n"), "{answer}");
@@ -137,8 +137,8 @@ async fn a_body_that_ends_early_is_refused() {
     let server = start(HttpLimits::default()).await;
     for whole in [post("hello"), chunked("", "hello")] {
         let request = &whole[..whole.len() - 1];
-        let answer = to_end(&mut sent(&server, request).await).await;
-        assert_eq!(status(&answer), 400, "{request}\n{answer}");
+        let response = to_end(&mut sent(&server, request).await).await;
+        assert_eq!(status(&response), 400, "{request}\n{response}");
     }
     assert_eq!(server.echo.seen(), [""; 0]);
     server.stop().await;

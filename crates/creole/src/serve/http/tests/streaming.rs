@@ -64,10 +64,10 @@ async fn a_client_of_http_1_0_gets_the_parts_as_they_are() {
     say(&sender, "one").await;
     say(&sender, "two").await;
     drop(sender);
-    let answer = to_end(&mut stream).await;
-    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
-    assert!(answer.contains(CLOSES) && !answer.contains("chunked"), "{answer}");
-    assert!(answer.ends_with("GMT\r\n\r\nonetwo"), "{answer}");
+    let response = to_end(&mut stream).await;
+    assert!(response.starts_with("HTTP/1.0 200 OK\r\n"), "{response}");
+    assert!(response.contains(CLOSES) && !response.contains("chunked"), "{response}");
+    assert!(response.ends_with("GMT\r\n\r\nonetwo"), "{response}");
     server.stop().await;
 }
 
@@ -82,8 +82,8 @@ async fn an_earlier_response_arrives_completely_and_later_requests_are_not_answe
         let sender = server.echo.begun().await;
         say(&sender, "one").await;
     };
-    let (answer, ()) = tokio::join!(to_end(&mut stream), speak);
-    let (large, last) = answer.rsplit_once("HTTP/1.1 ").unwrap();
+    let (response, ()) = tokio::join!(to_end(&mut stream), speak);
+    let (large, last) = response.rsplit_once("HTTP/1.1 ").unwrap();
     assert_eq!(large.matches('x').count(), 8 << 20);
     assert!(large.ends_with("x\r\n0\r\n\r\n"));
     assert!(last.starts_with("200 OK\r\n") && last.contains(CLOSES), "{last:?}");
@@ -145,8 +145,8 @@ async fn the_end_of_the_server_waits_for_the_end_of_the_answer() {
     never_within(SHORT, "the server ends before the answer", || server.ended.is_finished()).await;
     say(&sender, "goodbye").await;
     drop(sender);
-    let answer = to_end(&mut stream).await;
-    assert!(answer.ends_with("7\r\ngoodbye\r\n0\r\n\r\n"), "{answer}");
+    let response = to_end(&mut stream).await;
+    assert!(response.ends_with("7\r\ngoodbye\r\n0\r\n\r\n"), "{response}");
     timeout(PATIENCE, server.ended).await.unwrap().unwrap();
 }
 
@@ -168,8 +168,8 @@ async fn hyper_answers_a_client_that_waits_for_permission() {
     let request = with("X-Do: last\r\nExpect: 100-continue\r\n", "listen");
     stream.write_all(request.as_bytes()).await.unwrap();
     drop(server.echo.begun().await);
-    let answer = until(&mut stream, "\r\n\r\n0\r\n\r\n").await;
-    assert!(answer.contains("HTTP/1.1 200 OK\r\n") && !answer.contains(CLOSES), "{answer}");
+    let response = until(&mut stream, "\r\n\r\n0\r\n\r\n").await;
+    assert!(response.contains("HTTP/1.1 200 OK\r\n") && !response.contains(CLOSES), "{response}");
     stream.write_all(post("next").as_bytes()).await.unwrap();
     assert_eq!(status(&one(&mut stream).await), 200);
     server.stop().await;

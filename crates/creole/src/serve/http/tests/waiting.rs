@@ -116,9 +116,9 @@ async fn a_client_that_reads_nothing_is_closed_and_one_that_reads_is_not() {
     let mut piece = vec![0; 256 << 10];
     while total < 8 << 20 {
         delay(SHORT / 6).await;
-        let came = timeout(PATIENCE, reader.read(&mut piece)).await.unwrap().unwrap();
-        assert_ne!(came, 0, "the connection was cut after {total} bytes");
-        total += came;
+        let count = timeout(PATIENCE, reader.read(&mut piece)).await.unwrap().unwrap();
+        assert_ne!(count, 0, "the connection was cut after {total} bytes");
+        total += count;
     }
     server.stop().await;
 }

@@ -11,10 +11,10 @@ impl Authenticate for Authenticator {
         let address = Some(peer.0.ip());
         let proof = head.headers.get_unique(AUTHORIZATION.as_str());
         match self.try_authenticate(proof.as_ref(), address) {
-            Some(verdict) => Admission::Now(check_decision(head, verdict)),
+            Some(decision) => Admission::Now(check_decision(head, decision)),
             None => Admission::Later(Box::pin(async move {
-                let verdict = self.authenticate(proof.as_ref(), address).await;
-                check_decision(head, verdict)
+                let decision = self.authenticate(proof.as_ref(), address).await;
+                check_decision(head, decision)
             })),
         }
     }
@@ -22,9 +22,9 @@ impl Authenticate for Authenticator {
 
 fn check_decision(
     head: &mut RequestHead,
-    verdict: AuthDecision,
+    decision: AuthDecision,
 ) -> Result<Principal, ErrorResponse> {
-    match verdict {
+    match decision {
         AuthDecision::Granted(principal) => {
             // No later handler needs the secret.
             head.headers.remove(AUTHORIZATION.as_str());

@@ -68,7 +68,7 @@ impl BodyError {
 impl fmt::Display for BodyError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge(most) => write!(formatter, "the body is larger than {most} bytes"),
+            Self::TooLarge(max) => write!(formatter, "the body is larger than {max} bytes"),
             Self::TooSlow => formatter.write_str("the body was not received in time"),
             Self::Broken => formatter.write_str("the body ended early or its framing is invalid"),
             Self::BudgetExhausted => {
@@ -105,7 +105,7 @@ where
         return Err(BodyError::TooLarge(limits.size));
     }
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(limits.size);
-    let mut room = BufferReservation::new(hold);
+    let mut reservation = BufferReservation::new(hold);
     let mut start = None;
     let mut first = Bytes::new();
     let mut whole = Vec::new();
@@ -116,7 +116,9 @@ where
             return Err(BodyError::TooLarge(limits.size));
         }
         if received == 0 {
-            room.grow_to(piece.len()).map_err(|BudgetExhausted| BodyError::BudgetExhausted)?;
+            reservation
+                .grow_to(piece.len())
+                .map_err(|BudgetExhausted| BodyError::BudgetExhausted)?;
             first = piece;
             continue;
         }
@@ -124,13 +126,13 @@ where
         if whole.capacity() < needed {
             // Memory is allocated for bytes that arrived, never for a length that was only declared.
             let capacity = needed.max((received * 2).min(announced));
-            room.grow_to(capacity).map_err(|BudgetExhausted| BodyError::BudgetExhausted)?;
+            reservation.grow_to(capacity).map_err(|BudgetExhausted| BodyError::BudgetExhausted)?;
             whole.reserve_exact(capacity - whole.len());
         }
         whole.extend_from_slice(&std::mem::take(&mut first));
         whole.extend_from_slice(&piece);
     }
-    Ok((if whole.is_empty() { first } else { whole.into() }, room.into_reservation()))
+    Ok((if whole.is_empty() { first } else { whole.into() }, reservation.into_reservation()))
 }
 
 /// The next piece of data; `None` at the end.

@@ -31,8 +31,8 @@ pub(crate) struct ConnectionSlot {
 
 impl ConnectionSlots {
     pub(crate) fn new(limits: &HttpLimits) -> Self {
-        let (most, counts) = (limits.connections_per_address, Mutex::default());
-        let addresses = Arc::new(AddressCounts { max_per_address: most, counts });
+        let (max, counts) = (limits.connections_per_address, Mutex::default());
+        let addresses = Arc::new(AddressCounts { max_per_address: max, counts });
         Self { permits: Arc::new(Semaphore::new(limits.connections)), addresses }
     }
 
@@ -53,12 +53,12 @@ impl ConnectionSlots {
     /// server.
     pub(crate) fn for_address(
         &self,
-        mut place: ConnectionSlot,
+        mut slot: ConnectionSlot,
         address: IpAddr,
         is_shared: bool,
     ) -> Option<ConnectionSlot> {
         if is_shared || address.to_canonical().is_loopback() {
-            return Some(place);
+            return Some(slot);
         }
         let network = network_prefix(Some(address));
         let mut counts = self.addresses.lock();
@@ -68,8 +68,8 @@ impl ConnectionSlots {
         }
         *count += 1;
         drop(counts);
-        place.counted = Some((Arc::clone(&self.addresses), network));
-        Some(place)
+        slot.counted = Some((Arc::clone(&self.addresses), network));
+        Some(slot)
     }
 }
 
@@ -110,45 +110,42 @@ mod tests {
         })
     }
 
-    fn taken(places: &ConnectionSlots, address: &str, is_shared: bool) -> Option<ConnectionSlot> {
-        places.for_address(places.try_free()?, address.parse().unwrap(), is_shared)
+    fn taken(slots: &ConnectionSlots, address: &str, is_shared: bool) -> Option<ConnectionSlot> {
+        slots.for_address(slots.try_free()?, address.parse().unwrap(), is_shared)
     }
 
     #[test]
     fn one_address_does_not_get_all_slots() {
-        let places = places(4, 2);
-        let first = taken(&places, "192.0.2.1", false).unwrap();
-        let _second = taken(&places, "::ffff:192.0.2.1", false).unwrap();
-        assert!(taken(&places, "192.0.2.1", false).is_none());
-        let _other = taken(&places, "192.0.2.2", false).unwrap();
+        let slots = places(4, 2);
+        let first = taken(&slots, "192.0.2.1", false).unwrap();
+        let _second = taken(&slots, "::ffff:192.0.2.1", false).unwrap();
+        assert!(taken(&slots, "192.0.2.1", false).is_none());
+        let _other = taken(&slots, "192.0.2.2", false).unwrap();
         drop(first);
-        let _again = taken(&places, "192.0.2.1", false).unwrap();
-        assert!(
-            taken(&places, "192.0.2.1", false).is_none(),
-            "a rejected connection takes no slot"
-        );
-        let _last = taken(&places, "192.0.2.3", false).unwrap();
-        assert!(places.try_free().is_none());
+        let _again = taken(&slots, "192.0.2.1", false).unwrap();
+        assert!(taken(&slots, "192.0.2.1", false).is_none(), "a rejected connection takes no slot");
+        let _last = taken(&slots, "192.0.2.3", false).unwrap();
+        assert!(slots.try_free().is_none());
     }
 
     #[test]
     fn of_ipv6_a_network_counts() {
-        let places = places(4, 1);
-        let _first = taken(&places, "2001:db8::1", false).unwrap();
-        assert!(taken(&places, "2001:db8::2", false).is_none());
-        assert!(taken(&places, "2001:db8:0:1::1", false).is_some());
+        let slots = places(4, 1);
+        let _first = taken(&slots, "2001:db8::1", false).unwrap();
+        assert!(taken(&slots, "2001:db8::2", false).is_none());
+        assert!(taken(&slots, "2001:db8:0:1::1", false).is_some());
     }
 
     #[test]
     fn addresses_of_many_clients_may_use_all_slots() {
-        let places = places(4, 1);
+        let slots = places(4, 1);
         let all: Vec<_> =
             [("10.0.0.1", true), ("10.0.0.1", true), ("127.0.0.1", false), ("::1", false)]
                 .into_iter()
-                .map(|(address, is_shared)| taken(&places, address, is_shared).unwrap())
+                .map(|(address, is_shared)| taken(&slots, address, is_shared).unwrap())
                 .collect();
-        assert!(places.try_free().is_none());
+        assert!(slots.try_free().is_none());
         drop(all);
-        assert!(places.addresses.lock().is_empty() && places.try_free().is_some());
+        assert!(slots.addresses.lock().is_empty() && slots.try_free().is_some());
     }
 }

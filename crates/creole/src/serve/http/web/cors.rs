@@ -62,11 +62,12 @@ pub(crate) fn allow(origin: &HeaderValue, headers: &mut HeaderMap) {
 }
 
 /// The requested headers that a page may send.
-fn allowed_headers(asked: &RequestHeaders) -> Option<HeaderValue> {
-    let asked = std::str::from_utf8(asked.get(ACCESS_CONTROL_REQUEST_HEADERS.as_str())?).ok()?;
+fn allowed_headers(headers: &RequestHeaders) -> Option<HeaderValue> {
+    let asked = std::str::from_utf8(headers.get(ACCESS_CONTROL_REQUEST_HEADERS.as_str())?).ok()?;
     let known = |name: &&str| {
-        let begins =
-            |start: &str| name.get(..start.len()).is_some_and(|it| it.eq_ignore_ascii_case(start));
+        let begins = |start: &str| {
+            name.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
+        };
         ALLOWED_HEADERS.iter().any(|sent| name.eq_ignore_ascii_case(sent))
             || begins(ALLOWED_HEADER_PREFIX)
     };

@@ -43,12 +43,12 @@ impl DrainProgress {
     }
 
     /// Waits until the shutdown has reached this stage; returns the current one. Cancel-safe.
-    async fn wait_for(&self, stage: DrainStage) -> DrainStage {
+    async fn wait_for(&self, phase: DrainStage) -> DrainStage {
         loop {
             let mut advanced = pin!(self.advanced.notified());
             advanced.as_mut().enable();
             let now = self.stage();
-            if now >= stage {
+            if now >= phase {
                 return now;
             }
             advanced.await;
@@ -84,8 +84,8 @@ impl Drain {
     }
 
     /// Resolves when the shutdown has reached this stage.
-    pub async fn wait_for(&self, stage: DrainStage) {
-        self.progress.wait_for(stage).await;
+    pub async fn wait_for(&self, phase: DrainStage) {
+        self.progress.wait_for(phase).await;
     }
 
     /// A watch that the shutdown waits for and that observes its stages.
@@ -124,9 +124,9 @@ impl DrainWatch {
     }
 
     /// Waits until the shutdown is beyond this stage; returns the current one. Cancel-safe.
-    pub(crate) async fn wait_beyond(&self, stage: DrainStage) -> DrainStage {
+    pub(crate) async fn wait_beyond(&self, phase: DrainStage) -> DrainStage {
         let next =
-            if stage == DrainStage::Serving { DrainStage::Draining } else { DrainStage::Ended };
+            if phase == DrainStage::Serving { DrainStage::Draining } else { DrainStage::Ended };
         self.progress.wait_for(next).await
     }
 }

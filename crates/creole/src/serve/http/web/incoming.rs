@@ -111,8 +111,8 @@ impl BodyFeed {
 
     /// The number of bytes that the reader requests now.
     pub(crate) fn wanted(&self) -> u64 {
-        let fed = self.lock();
-        if fed.reader.is_some() { fed.missing } else { 0 }
+        let state = self.lock();
+        if state.reader.is_some() { state.missing } else { 0 }
     }
 
     /// The number of bytes that are missing.
@@ -122,40 +122,40 @@ impl BodyFeed {
 
     /// Adds bytes that arrived; they must have been [wanted](Self::wanted).
     pub(crate) fn push(&self, piece: Bytes) {
-        let mut fed = self.lock();
-        fed.missing = fed.missing.saturating_sub(piece.len() as u64);
-        fed.received = piece;
-        if let Some(reader) = fed.reader.take() {
+        let mut state = self.lock();
+        state.missing = state.missing.saturating_sub(piece.len() as u64);
+        state.received = piece;
+        if let Some(reader) = state.reader.take() {
             reader.wake();
         }
     }
 
     /// The client closed its side before the whole body arrived.
     pub(crate) fn abort(&self) {
-        let mut fed = self.lock();
-        fed.is_aborted = true;
-        if let Some(reader) = fed.reader.take() {
+        let mut state = self.lock();
+        state.is_aborted = true;
+        if let Some(reader) = state.reader.take() {
             reader.wake();
         }
     }
 
     fn remaining(&self) -> u64 {
-        let fed = self.lock();
-        fed.received.len() as u64 + fed.missing
+        let state = self.lock();
+        state.received.len() as u64 + state.missing
     }
 
     fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
-        let mut fed = self.lock();
-        if !fed.received.is_empty() {
-            return Poll::Ready(Some(Ok(std::mem::take(&mut fed.received))));
+        let mut state = self.lock();
+        if !state.received.is_empty() {
+            return Poll::Ready(Some(Ok(std::mem::take(&mut state.received))));
         }
-        if fed.is_aborted {
+        if state.is_aborted {
             return Poll::Ready(Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())));
         }
-        if fed.missing == 0 {
+        if state.missing == 0 {
             return Poll::Ready(None);
         }
-        fed.reader = Some(context.waker().clone());
+        state.reader = Some(context.waker().clone());
         Poll::Pending
     }
 

@@ -115,14 +115,14 @@ impl RequestHeaders {
     /// The map of the request's headers, reused for the headers of the response. hyper parses the next head into the
     /// map that it wrote the last one from, so most connections allocate headers once.
     pub(crate) fn take_map(&mut self) -> HeaderMap {
-        let mut room = std::mem::take(&mut self.map);
-        room.clear();
-        if room.capacity() <= DEFAULT_HEADERS { room } else { HeaderMap::new() }
+        let mut headers = std::mem::take(&mut self.map);
+        headers.clear();
+        if headers.capacity() <= DEFAULT_HEADERS { headers } else { HeaderMap::new() }
     }
 
     /// Removes all headers, and keeps this capacity for the headers of the next response.
-    pub(crate) fn clear_keeping(&mut self, room: HeaderMap) {
-        self.map = room;
+    pub(crate) fn clear_keeping(&mut self, headers: HeaderMap) {
+        self.map = headers;
         self.set_raw(Bytes::new());
     }
 }
@@ -199,11 +199,11 @@ mod tests {
         let text = Bytes::from(text);
         let mut lines = RequestHeaders::default();
         let written = lines.set_raw(text.clone());
-        let mut at = 0;
+        let mut offset = 0;
         for (name, value) in WRITTEN {
-            let middle = at + name.len();
-            written.add(&text[at..middle], &text[middle + 2..middle + 2 + value.len()]);
-            at = middle + 2 + value.len() + 2;
+            let middle = offset + name.len();
+            written.add(&text[offset..middle], &text[middle + 2..middle + 2 + value.len()]);
+            offset = middle + 2 + value.len() + 2;
         }
         let mut map = HeaderMap::new();
         for (name, value) in WRITTEN {

@@ -150,13 +150,13 @@ impl<A: HttpHandler> Router<A> {
         let RequestHead { headers, uri, version, .. } = head;
         let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
         if target > MAX_TARGET_BYTES {
-            let said = format!("the request target is longer than {MAX_TARGET_BYTES} bytes");
-            return Err(ErrorResponse::new(StatusCode::URI_TOO_LONG, said).close_connection());
+            let text = format!("the request target is longer than {MAX_TARGET_BYTES} bytes");
+            return Err(ErrorResponse::new(StatusCode::URI_TOO_LONG, text).close_connection());
         }
         if headers.count() > MAX_HEADERS {
-            let said = format!("the request has more than {MAX_HEADERS} headers");
+            let text = format!("the request has more than {MAX_HEADERS} headers");
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(ErrorResponse::new(status, said).close_connection());
+            return Err(ErrorResponse::new(status, text).close_connection());
         }
         let forbidden = |refusal: origin_guard::OriginGuardError| {
             ErrorResponse::new(StatusCode::FORBIDDEN, refusal.to_string()).close_connection()
@@ -261,8 +261,8 @@ impl<A: HttpHandler> Route<A> {
         let Some(gate) = &self.authenticate else { return Ok(None) };
         if head.headers.get_all(AUTHORIZATION.as_str()).nth(1).is_some() {
             // Which of them counts would be arbitrary.
-            let said = "the request has more than one `Authorization` header; send one";
-            return Err(ErrorResponse::new(StatusCode::BAD_REQUEST, said));
+            let text = "the request has more than one `Authorization` header; send one";
+            return Err(ErrorResponse::new(StatusCode::BAD_REQUEST, text));
         }
         Ok(Some(gate.admit(head, peer)))
     }
@@ -272,11 +272,11 @@ impl<A: HttpHandler> Route<A> {
 fn status_response<B: From<Bytes>>(
     head: &RequestHead,
     status: StatusCode,
-    said: &str,
+    text: &str,
 ) -> Response<B> {
     let methods = [Method::GET, Method::HEAD];
     let refusal = if methods.contains(&head.method) {
-        ErrorResponse::new(status, said)
+        ErrorResponse::new(status, text)
     } else {
         method_not_allowed(&head.method, &allow_header(&methods))
     };
@@ -285,8 +285,8 @@ fn status_response<B: From<Bytes>>(
 
 fn method_not_allowed(method: &Method, allow: &HeaderValue) -> ErrorResponse {
     let known = allow.to_str().unwrap_or_default();
-    let said = format!("`{method}` is not allowed on this path; allowed: {known}");
-    ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, said).header(ALLOW, allow.clone())
+    let text = format!("`{method}` is not allowed on this path; allowed: {known}");
+    ErrorResponse::new(StatusCode::METHOD_NOT_ALLOWED, text).header(ALLOW, allow.clone())
 }
 
 fn allow_header(methods: &[Method]) -> HeaderValue {

@@ -143,19 +143,21 @@ fn identity(_: &Metadata) -> u64 {
 }
 
 fn load_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
-    let wrong = |path: &Path, what: &str| CertificateError(format!("{}: {what}", path.display()));
+    let failure = |path: &Path, description: &str| {
+        CertificateError(format!("{}: {description}", path.display()))
+    };
     let text = read_limited(certificate)?;
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
         .collect::<Result<_, _>>()
-        .map_err(|error| wrong(certificate, &format!("not a PEM certificate: {error}")))?;
+        .map_err(|error| failure(certificate, &format!("not a PEM certificate: {error}")))?;
     if chain.is_empty() {
-        return Err(wrong(
+        return Err(failure(
             certificate,
             "the file has no certificate; a certificate begins with `-----BEGIN CERTIFICATE-----`",
         ));
     }
     let secret = PrivateKeyDer::from_pem_slice(&read_limited(key)?).map_err(|_| {
-        wrong(key, "the file has no private key; a key begins with `-----BEGIN PRIVATE KEY-----`")
+        failure(key, "the file has no private key; a key begins with `-----BEGIN PRIVATE KEY-----`")
     })?;
     let mut config = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
         .with_protocol_versions(&[&TLS13, &TLS12])
@@ -163,7 +165,7 @@ fn load_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Cert
         .with_no_client_auth()
         .with_single_cert(chain, secret)
         .map_err(|error| {
-            wrong(certificate, &format!("cannot be used with the key {}: {error}", key.display()))
+            failure(certificate, &format!("cannot be used with the key {}: {error}", key.display()))
         })?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
     Ok(Arc::new(config))

@@ -76,7 +76,7 @@ async fn goes_on(
     assert_eq!(messages.next().await["id"], 2);
     tool.go_on.send(()).unwrap();
     tool.go_on.send(()).unwrap();
-    let mut ids = [messages.next().await, messages.next().await].map(|it| it["id"].as_u64());
+    let mut ids = [messages.next().await, messages.next().await].map(|value| value["id"].as_u64());
     ids.sort_unstable();
     assert_eq!(ids, [Some(1), Some(4)]);
     send(PING.into()).await;

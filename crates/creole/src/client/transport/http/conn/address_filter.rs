@@ -42,17 +42,17 @@ impl Service<Name> for FilteredResolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let screen = *self;
+        let resolver = *self;
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            screen.filter(name.as_str(), found.collect())
+            resolver.filter(name.as_str(), found.collect())
         })
     }
 }
 
 impl FilteredResolver {
-    fn filter(self, name: &str, found: Vec<SocketAddr>) -> ResolveResult {
-        if found.is_empty() {
+    fn filter(self, name: &str, addresses: Vec<SocketAddr>) -> ResolveResult {
+        if addresses.is_empty() {
             return Err(io::Error::from(io::ErrorKind::NotFound).into());
         }
         // This name explicitly means this machine.
@@ -62,7 +62,7 @@ impl FilteredResolver {
                 || is_public(address.ip())
                 || (is_here && address.ip().is_loopback())
         };
-        let kept: Vec<SocketAddr> = found.into_iter().filter(may).collect();
+        let kept: Vec<SocketAddr> = addresses.into_iter().filter(may).collect();
         if kept.is_empty() { Err(NotPublic.into()) } else { Ok(kept.into_iter()) }
     }
 }
@@ -181,10 +181,10 @@ mod tests {
         let address = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
         let (closed, open) =
             (FilteredResolver { allows_private: false }, FilteredResolver { allows_private: true });
-        let found = vec![address("127.0.0.1"), address("8.8.8.8"), address("10.0.0.1")];
-        let kept: Vec<_> = closed.filter("example.com", found.clone()).unwrap().collect();
+        let addresses = vec![address("127.0.0.1"), address("8.8.8.8"), address("10.0.0.1")];
+        let kept: Vec<_> = closed.filter("example.com", addresses.clone()).unwrap().collect();
         assert_eq!(kept, [address("8.8.8.8")]);
-        assert_eq!(open.filter("example.com", found).unwrap().count(), 3);
+        assert_eq!(open.filter("example.com", addresses).unwrap().count(), 3);
         let rebound = closed.filter("example.com", vec![address("127.0.0.1")]).unwrap_err();
         assert!(rebound.downcast_ref::<NotPublic>().is_some());
     }

@@ -44,29 +44,29 @@ const SPARE: usize = 512;
 /// Reads a whole body. `hold` reserves memory for it once it is not small.
 pub(crate) async fn read_document(
     mut body: ResponseBody,
-    longest: usize,
+    max_length: usize,
     hold: impl FnOnce() -> Reservation,
 ) -> Result<ResponseDocument, BodyReadError> {
     let told = body.length().unwrap_or(0);
-    if told > longest as u64 {
+    if told > max_length as u64 {
         return Err(BodyReadError::TooLong);
     }
     let spare = if told < LARGE_MESSAGE as u64 { 0 } else { SPARE };
-    let mut room = BufferReservation::new(hold);
-    room.grow_to(told as usize + spare)?;
+    let mut reservation = BufferReservation::new(hold);
+    reservation.grow_to(told as usize + spare)?;
     let mut whole = Vec::with_capacity(told as usize + spare);
     while read_more(&mut body, &mut whole).await.map_err(|()| BodyReadError::Broken)? {
-        if whole.len() > longest {
+        if whole.len() > max_length {
             return Err(BodyReadError::TooLong);
         }
-        room.grow_to(whole.capacity())?;
+        reservation.grow_to(whole.capacity())?;
     }
-    Ok(ResponseDocument { bytes: whole, reservation: room.into_reservation() })
+    Ok(ResponseDocument { bytes: whole, reservation: reservation.into_reservation() })
 }
 
 /// Appends the next piece of a body; returns whether there was one. Cancel-safe.
-async fn read_more(body: &mut ResponseBody, into: &mut Vec<u8>) -> Result<bool, ()> {
-    poll_fn(|context| body.poll_append(context, into)).await
+async fn read_more(body: &mut ResponseBody, buffer: &mut Vec<u8>) -> Result<bool, ()> {
+    poll_fn(|context| body.poll_append(context, buffer)).await
 }
 
 /// Why an event is missing.
@@ -97,11 +97,11 @@ impl EventStream {
     /// The events in a body. `hold` reserves memory for them once they are not small.
     pub(crate) fn new(
         body: ResponseBody,
-        longest: usize,
+        max_length: usize,
         hold: impl FnOnce() -> Reservation + Send + 'static,
     ) -> Self {
         let hold: ReserveMemory = Box::new(hold);
-        let (decoder, chunk) = (SseDecoder::new(longest), Vec::new());
+        let (decoder, chunk) = (SseDecoder::new(max_length), Vec::new());
         Self {
             body,
             reservation: BufferReservation::new(hold),

@@ -21,8 +21,8 @@ pub(crate) fn describe_failure(
     is_connect: bool,
 ) -> (String, &'static str) {
     match root_cause(error) {
-        RootCause::Proxy(why) => (format!("cannot be reached: {why}"), "proxy"),
-        RootCause::Tls(why) => (why, "tls"),
+        RootCause::Proxy(reason) => (format!("cannot be reached: {reason}"), "proxy"),
+        RootCause::Tls(reason) => (reason, "tls"),
         RootCause::Io(kind) if is_connect => (describe_io_error(kind).to_owned(), "connect"),
         _ if is_connect => ("cannot be found or reached".to_owned(), "connect"),
         RootCause::Io(std::io::ErrorKind::TimedOut) => {
@@ -64,7 +64,7 @@ fn root_cause(error: &(dyn Error + 'static)) -> RootCause {
 fn describe_tls_error(error: &rustls::Error) -> String {
     use rustls::{CertificateError, Error};
 
-    let why = error.to_string();
+    let reason = error.to_string();
     match error {
         Error::InvalidMessage(_) => "does not support TLS; try `http://`".to_owned(),
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
@@ -72,12 +72,12 @@ fn describe_tls_error(error: &rustls::Error) -> String {
                 authority with `--cacert FILE`, `ca_file` or SSL_CERT_FILE"
                 .to_owned()
         }
-        Error::InvalidCertificate(_) if why.contains("CaUsedAsEndEntity") => {
+        Error::InvalidCertificate(_) if reason.contains("CaUsedAsEndEntity") => {
             "cannot be trusted: its certificate is a CA certificate and not a server \
                 certificate; use a server certificate that the CA signed"
                 .to_owned()
         }
-        _ => format!("cannot be trusted: {why}"),
+        _ => format!("cannot be trusted: {reason}"),
     }
 }
 

@@ -150,18 +150,18 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
         request: &HttpRequest,
     ) -> Result<ResponseHead, (io::Error, bool)> {
         self.outgoing.start(request);
-        let answered = poll_fn(|context| self.poll_head(context)).await;
-        answered.map_err(|error| (error, self.outgoing.written > 0))
+        let result = poll_fn(|context| self.poll_head(context)).await;
+        result.map_err(|error| (error, self.outgoing.written > 0))
     }
 
     /// Appends more of the body; returns whether there was more.
     pub(crate) fn poll_append(
         &mut self,
         context: &mut Context<'_>,
-        into: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
     ) -> Poll<io::Result<bool>> {
-        let before = into.len();
-        while into.len() == before && !self.framing.is_finished() {
+        let before = buffer.len();
+        while buffer.len() == before && !self.framing.is_finished() {
             if self.start == self.end {
                 // A server may respond before it has read the whole request; it need not read the rest.
                 _ = self.poll_write(context);
@@ -173,9 +173,9 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
                     return Poll::Ready(self.on_eof().map(|()| false));
                 }
             }
-            self.start += self.framing.take(&self.buffer[self.start..self.end], into)?;
+            self.start += self.framing.take(&self.buffer[self.start..self.end], buffer)?;
         }
-        Poll::Ready(Ok(into.len() > before))
+        Poll::Ready(Ok(buffer.len() > before))
     }
 
     /// The length of the rest of the body, if it is known.
@@ -198,12 +198,12 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
             if !matches!(came, Poll::Ready(1..)) {
                 break came;
             }
-            if let Some((reply, length)) =
+            if let Some((response, length)) =
                 response_head::parse_head(&self.buffer[self.start..self.end])?
             {
                 self.start += length;
-                (self.framing, self.is_last) = (reply.framing, reply.is_last);
-                return Poll::Ready(Ok(reply.head));
+                (self.framing, self.is_last) = (response.framing, response.is_last);
+                return Poll::Ready(Ok(response.head));
             }
         };
         if let Poll::Ready(Err(error)) = written {
@@ -240,9 +240,9 @@ impl<S: AsyncRead + AsyncWrite + CloseNotify + Unpin> Http1Connection<S> {
             }
             self.buffer.resize(self.end * 2, 0);
         }
-        let mut room = ReadBuf::new(&mut self.buffer[self.end..]);
-        ready!(Pin::new(&mut self.stream).poll_read(context, &mut room))?;
-        let count = room.filled().len();
+        let mut buffer = ReadBuf::new(&mut self.buffer[self.end..]);
+        ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+        let count = buffer.filled().len();
         self.end += count;
         Poll::Ready(Ok(count))
     }

@@ -89,8 +89,8 @@ impl ConnectionPool {
     ) -> Result<Option<ResponseParts>, SendError> {
         let request = request.to_http2(self.absolute_uri(request.path()));
         match sender.try_send_request(request).await {
-            Ok(answer) => {
-                let (parts, body) = answer.into_parts();
+            Ok(response) => {
+                let (parts, body) = response.into_parts();
                 Ok(Some((
                     ResponseHead::from_headers(parts.status, &parts.headers),
                     ResponseBody::Http2(body),

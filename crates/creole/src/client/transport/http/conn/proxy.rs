@@ -61,7 +61,10 @@ impl Proxies {
         };
         let proxy = |name: &str| {
             let (name, value) = either(name).or_else(|| either("all_proxy"))?;
-            Some(Proxy::parse(value.trim()).map_err(|why| format!("the proxy of `{name}` {why}")))
+            Some(
+                Proxy::parse(value.trim())
+                    .map_err(|reason| format!("the proxy of `{name}` {reason}")),
+            )
         };
         let bypass = either("no_proxy").map(|(_, list)| Bypass::parse(&list));
         Self(Arc::new(ProxyRules {
@@ -133,17 +136,17 @@ fn basic_authorization(user: &str) -> Option<HeaderValue> {
 /// Decodes the percent escapes of a part of a URL.
 fn percent_decode(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
-    let (mut decoded, mut place) = (Vec::with_capacity(bytes.len()), 0);
-    while let Some(byte) = bytes.get(place) {
-        let digits = text.get(place + 1..place + 3).filter(|_| *byte == b'%');
+    let (mut decoded, mut index) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(index) {
+        let digits = text.get(index + 1..index + 3).filter(|_| *byte == b'%');
         match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(escaped) => {
                 decoded.push(escaped);
-                place += 3;
+                index += 3;
             }
             None => {
                 decoded.push(*byte);
-                place += 1;
+                index += 1;
             }
         }
     }
@@ -201,10 +204,10 @@ mod tests {
             socks.starts_with("the proxy of `ALL_PROXY` has the unsupported scheme `socks5`"),
             "{socks}"
         );
-        let wrong = way(&[("https_proxy", "http://u:secret@ho st:1")], "https://a/").unwrap_err();
+        let problem = way(&[("https_proxy", "http://u:secret@ho st:1")], "https://a/").unwrap_err();
         assert!(
-            wrong.contains("`https_proxy` is not a valid URL") && !wrong.contains("secret"),
-            "{wrong}"
+            problem.contains("`https_proxy` is not a valid URL") && !problem.contains("secret"),
+            "{problem}"
         );
         assert_eq!(way(&[("https_proxy", "socks5://p:1")], "http://a/"), Ok(None));
     }

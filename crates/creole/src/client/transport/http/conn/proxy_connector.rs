@@ -67,8 +67,8 @@ where
     fn call(&mut self, url: Uri) -> Self::Future {
         let proxy = match self.proxies.proxy_for(&url) {
             Ok(proxy) => proxy.cloned(),
-            Err(why) => {
-                let failure = ProxyFailure(why.to_owned());
+            Err(reason) => {
+                let failure = ProxyFailure(reason.to_owned());
                 return Box::pin(async move { Err(failure.into()) });
             }
         };
@@ -82,8 +82,8 @@ where
         let to_proxy = self.to_proxy.clone();
         Box::pin(async move {
             let stream = connect(to_proxy, &proxy).await.map_err(|error| {
-                let (why, _) = describe_failure(&*error, true);
-                ProxyFailure(format!("the proxy {} {why}", proxy.location()))
+                let (reason, _) = describe_failure(&*error, true);
+                ProxyFailure(format!("the proxy {} {reason}", proxy.location()))
             })?;
             let is_forwarded = url.scheme_str() != Some("https");
             if is_forwarded {
@@ -91,7 +91,7 @@ where
             }
             let tunnelled = timeout(TUNNEL_TIMEOUT, tunnel(stream, &proxy, &url)).await;
             let stream = tunnelled.unwrap_or_else(|_| Err("did not respond in time".to_owned()));
-            let failed = |why| ProxyFailure(format!("the proxy {} {why}", proxy.location()));
+            let failed = |reason| ProxyFailure(format!("the proxy {} {reason}", proxy.location()));
             Ok(HopStream { stream: stream.map_err(failed)?, is_forwarded })
         })
     }
@@ -124,12 +124,12 @@ async fn tunnel(stream: ProxyStream, proxy: &Proxy, url: &Uri) -> Result<ProxySt
     let broken = |_: io::Error| "closed the connection".to_owned();
     let mut stream = TokioIo::new(stream);
     write_all(&mut stream, &head).await.map_err(broken)?;
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     loop {
-        if read_some(&mut stream, &mut answer).await.map_err(broken)? == 0 {
+        if read_some(&mut stream, &mut response).await.map_err(broken)? == 0 {
             return Err("closed the connection".to_owned());
         }
-        if let Some(status) = parse_status(&answer)? {
+        if let Some(status) = parse_status(&response)? {
             return check_connect_status(status).map(|()| stream.into_inner());
         }
     }
@@ -174,11 +174,11 @@ async fn write_all(stream: &mut TokioIo<ProxyStream>, mut bytes: &[u8]) -> io::R
 }
 
 /// Reads available bytes behind the earlier ones; returns their number.
-async fn read_some(stream: &mut TokioIo<ProxyStream>, into: &mut Vec<u8>) -> io::Result<usize> {
+async fn read_some(stream: &mut TokioIo<ProxyStream>, buffer: &mut Vec<u8>) -> io::Result<usize> {
     let mut chunk = [0; 1024];
     let mut room = ReadBuf::new(&mut chunk);
     poll_fn(|context| Pin::new(&mut *stream).poll_read(context, &mut room)).await?;
-    into.extend_from_slice(room.filled());
+    buffer.extend_from_slice(room.filled());
     Ok(room.filled().len())
 }
 

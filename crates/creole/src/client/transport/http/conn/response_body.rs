@@ -53,14 +53,14 @@ impl ResponseBody {
     pub(crate) fn poll_append(
         &mut self,
         context: &mut Context<'_>,
-        into: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
     ) -> Poll<Result<bool, ()>> {
         let more = match self {
             Self::Http1(None, _) => Ok(false),
             Self::Http1(Some(connection), _) => {
-                ready!(connection.poll_append(context, into)).map_err(drop)
+                ready!(connection.poll_append(context, buffer)).map_err(drop)
             }
-            Self::Http2(body) => ready!(poll_frame_into(body, context, into)),
+            Self::Http2(body) => ready!(poll_frame_into(body, context, buffer)),
         };
         self.return_connection();
         Poll::Ready(more)
@@ -70,7 +70,7 @@ impl ResponseBody {
 fn poll_frame_into(
     body: &mut Incoming,
     context: &mut Context<'_>,
-    into: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
 ) -> Poll<Result<bool, ()>> {
     loop {
         match ready!(Pin::new(&mut *body).poll_frame(context)) {
@@ -79,7 +79,7 @@ fn poll_frame_into(
             Some(Ok(frame)) => {
                 // Trailers are ignored.
                 if let Ok(piece) = frame.into_data() {
-                    into.extend_from_slice(&piece);
+                    buffer.extend_from_slice(&piece);
                     return Poll::Ready(Ok(true));
                 }
             }

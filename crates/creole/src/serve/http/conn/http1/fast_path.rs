@@ -74,7 +74,7 @@ impl<F: Future> Drivable for FastPath<F> {
 pub(crate) fn fast_path<T, A>(
     wire: ScreenedStream<T>,
     router: Arc<Router<A>>,
-    pace: Arc<ConnectionTimeouts>,
+    timeouts: Arc<ConnectionTimeouts>,
     peer: PeerAddress,
 ) -> FastPath<impl Future<Output = io::Result<FastPathEnd<T, A::Body>>>>
 where
@@ -86,11 +86,11 @@ where
         wire,
         read_ahead: Bytes::new(),
         shutdown_flag: Arc::clone(&concluded),
-        timeouts: Arc::clone(&pace),
+        timeouts: Arc::clone(&timeouts),
         prober: None,
     };
     FastPath {
-        serving: Box::pin(serve_requests(line, router, pace, peer)),
+        serving: Box::pin(serve_requests(line, router, timeouts, peer)),
         is_shutting_down: concluded,
     }
 }
@@ -98,7 +98,7 @@ where
 async fn serve_requests<T, A>(
     mut line: FastPathConnection<T>,
     router: Arc<Router<A>>,
-    pace: Arc<ConnectionTimeouts>,
+    timeouts: Arc<ConnectionTimeouts>,
     peer: PeerAddress,
 ) -> io::Result<FastPathEnd<T, A::Body>>
 where
@@ -106,7 +106,7 @@ where
     A: HttpHandler,
 {
     let mut head = RequestHead::default();
-    let mut room = Vec::new();
+    let mut buffer = Vec::new();
     loop {
         let (end, length, closes) = match line.next_request(&mut head).await? {
             Some(FastPathHead::Request { end, length, closes }) => (end, length, closes),
@@ -116,33 +116,34 @@ where
         let (body, feed) = line.request_body(end, length);
         let among = router.in_flight().enter();
         let response = {
-            let running = pace.begin_request(head.version);
-            let mut answer = pin!(handle_request(&router, running, &mut head, body, peer));
-            let answer = poll_fn(|context| {
+            let running = timeouts.begin_request(head.version);
+            let mut result = pin!(handle_request(&router, running, &mut head, body, peer));
+            let result = poll_fn(|context| {
                 loop {
-                    if let Poll::Ready(response) = answer.as_mut().poll(context) {
+                    if let Poll::Ready(response) = result.as_mut().poll(context) {
                         return Poll::Ready(Ok::<_, io::Error>(response));
                     }
                     ready!(line.poll_read_during_response(feed.as_deref(), context))?;
                 }
             });
-            answer.await?
+            result.await?
         };
         if should_detach(&head, &response) {
             let FastPathConnection { wire, read_ahead: unread, .. } = line;
-            let lasting = StreamingResponse::new(wire, pace, unread.len(), head.version, response);
-            return Ok(FastPathEnd::Streaming(Box::new(lasting)));
+            let returned =
+                StreamingResponse::new(wire, timeouts, unread.len(), head.version, response);
+            return Ok(FastPathEnd::Streaming(Box::new(returned)));
         }
         let is_unread = feed.is_some_and(|feed| feed.missing() > 0);
         let is_last =
             closes || is_unread || line.is_shutting_down() || says_close(response.headers());
-        let (mut sending, parts) = ResponseWriter::new(head.version, response, is_last, room);
+        let (mut sending, parts) = ResponseWriter::new(head.version, response, is_last, buffer);
         among.yield_to_others().await;
         poll_fn(|context| line.poll_write_response(&mut sending, context)).await?;
         if is_last {
             break;
         }
-        room = sending.into_buffer();
+        buffer = sending.into_buffer();
         head.headers.clear_keeping(parts.headers);
     }
     poll_fn(|context| Pin::new(&mut line.wire).poll_shutdown(context)).await?;
@@ -227,8 +228,8 @@ where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
     {
         loop {
-            if let Poll::Ready(written) = sending.poll_write(&mut self.wire, context) {
-                return Poll::Ready(written);
+            if let Poll::Ready(result) = sending.poll_write(&mut self.wire, context) {
+                return Poll::Ready(result);
             }
             if let Poll::Ready(broken) = self.poll_read_during_response(None, context) {
                 return Poll::Ready(broken);
@@ -252,7 +253,7 @@ where
         if let Some(feed) = feed.filter(|feed| feed.missing() > 0) {
             return match feed.wanted() {
                 0 => Poll::Pending,
-                wanted => self.poll_feed_body(feed, wanted, context),
+                expected => self.poll_feed_body(feed, expected, context),
             };
         }
         while self.read_ahead.len() < READ_CHUNK {
@@ -266,20 +267,20 @@ where
     fn poll_feed_body(
         &mut self,
         feed: &BodyFeed,
-        wanted: u64,
+        expected: u64,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let most = usize::try_from(wanted).unwrap_or(BODY_CHUNK).min(BODY_CHUNK);
+        let max = usize::try_from(expected).unwrap_or(BODY_CHUNK).min(BODY_CHUNK);
         // Not zeroed: zeroing would write the whole buffer for each byte of a client that sends byte by byte.
-        let mut piece = BytesMut::with_capacity(most);
-        let mut room = (&mut piece).limit(most);
-        let came = ready!(pin!(self.wire.read_buf(&mut room)).poll(context))?;
-        if came == 0 {
+        let mut piece = BytesMut::with_capacity(max);
+        let mut buffer = (&mut piece).limit(max);
+        let count = ready!(pin!(self.wire.read_buf(&mut buffer)).poll(context))?;
+        if count == 0 {
             feed.abort();
             return Poll::Ready(Ok(()));
         }
         // A small part is copied, so that it does not keep a large buffer.
-        feed.push(match came < most / 2 {
+        feed.push(match count < max / 2 {
             true => Bytes::copy_from_slice(&piece),
             false => piece.freeze(),
         });
@@ -289,18 +290,18 @@ where
     /// Reads more bytes and returns their number.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         // On the stack, so that an idle connection holds no buffer.
-        let mut room = [const { MaybeUninit::uninit() }; READ_CHUNK];
-        let mut room = ReadBuf::uninit(&mut room);
-        ready!(Pin::new(&mut self.wire).poll_read(context, &mut room))?;
-        let came = room.filled();
+        let mut buffer = [const { MaybeUninit::uninit() }; READ_CHUNK];
+        let mut buffer = ReadBuf::uninit(&mut buffer);
+        ready!(Pin::new(&mut self.wire).poll_read(context, &mut buffer))?;
+        let bytes = buffer.filled();
         self.read_ahead = if self.read_ahead.is_empty() {
-            Bytes::copy_from_slice(came)
+            Bytes::copy_from_slice(bytes)
         } else {
             let mut unread = BytesMut::from(std::mem::take(&mut self.read_ahead));
-            unread.extend_from_slice(came);
+            unread.extend_from_slice(bytes);
             unread.freeze()
         };
-        Poll::Ready(Ok(came.len()))
+        Poll::Ready(Ok(bytes.len()))
     }
 }
 

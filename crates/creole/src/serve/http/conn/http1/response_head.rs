@@ -96,9 +96,8 @@ mod tests {
 
     #[test]
     fn a_head_says_whether_it_is_the_last_and_how_its_body_ends() {
-        let written =
-            head(Version::HTTP_11, 200, ResponseFraming::of(Version::HTTP_11, None), true);
-        let (first, date) = written.split_once("date: ").unwrap();
+        let text = head(Version::HTTP_11, 200, ResponseFraming::of(Version::HTTP_11, None), true);
+        let (first, date) = text.split_once("date: ").unwrap();
         assert_eq!(
             first,
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nvary: a\r\nvary: b\r\n\

@@ -67,16 +67,22 @@ where
         version: Version,
         response: Response<OutgoingBody<B>>,
         is_last: bool,
-        mut room: Vec<u8>,
+        mut buffer: Vec<u8>,
     ) -> (Self, Parts) {
         let (parts, body) = response.into_parts();
         let length = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
         let framing = ResponseFraming::of(version, length);
-        room.clear();
-        response_head::write_head(&mut room, version, &parts, framing, is_last);
+        buffer.clear();
+        response_head::write_head(&mut buffer, version, &parts, framing, is_last);
         let is_events = has_event_stream_type(&parts.headers);
         (
-            Self { body: Some(body), framing, is_events, head: room, out: WriteBuffer::default() },
+            Self {
+                body: Some(body),
+                framing,
+                is_events,
+                head: buffer,
+                out: WriteBuffer::default(),
+            },
             parts,
         )
     }
@@ -155,9 +161,10 @@ where
 
     fn queue_piece(&mut self, piece: Bytes) -> io::Result<()> {
         match &mut self.framing {
-            ResponseFraming::Length(left) => {
-                let rest = left.checked_sub(piece.len() as u64);
-                *left = rest.ok_or_else(|| io::Error::other("a body is longer than announced"))?;
+            ResponseFraming::Length(remaining) => {
+                let rest = remaining.checked_sub(piece.len() as u64);
+                *remaining =
+                    rest.ok_or_else(|| io::Error::other("a body is longer than announced"))?;
             }
             ResponseFraming::Chunks => {
                 write!(self.out.prefix, "{:X}\r\n", piece.len())?;

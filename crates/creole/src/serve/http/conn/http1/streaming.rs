@@ -49,18 +49,18 @@ where
     /// behind its request.
     pub(crate) fn new(
         wire: ScreenedStream<T>,
-        pace: Arc<ConnectionTimeouts>,
+        timeouts: Arc<ConnectionTimeouts>,
         unread: usize,
         version: Version,
         response: Response<OutgoingBody<B>>,
     ) -> Self {
         let (sending, _) = ResponseWriter::new(version, response, true, Vec::new());
-        let left = STREAMING_DISCARD_BYTES.saturating_sub(unread);
+        let remaining = STREAMING_DISCARD_BYTES.saturating_sub(unread);
         Self {
             wire,
-            timeouts: pace,
+            timeouts,
             writer: sending,
-            discard_left: left,
+            discard_left: remaining,
             written: false,
             write_timer: None,
             prober: None,
@@ -70,7 +70,7 @@ where
     /// Writes it to its end, unless the client disconnects or the server shuts down before.
     ///
     /// It is boxed, because a future stores its arguments twice, and this one lives long.
-    pub(crate) async fn run(mut self: Box<Self>, watch: DrainWatch, _place: ConnectionSlot) {
+    pub(crate) async fn run(mut self: Box<Self>, watch: DrainWatch, _slot: ConnectionSlot) {
         tokio::select! {
             ended = poll_fn(|context| self.poll(context)) => {
                 if let Err(error) = ended {
@@ -103,8 +103,8 @@ where
             return Poll::Ready(Err(gone));
         }
         loop {
-            if let Poll::Ready(written) = self.writer.poll_write(&mut self.wire, context) {
-                written?;
+            if let Poll::Ready(result) = self.writer.poll_write(&mut self.wire, context) {
+                result?;
                 self.written = true;
                 return Poll::Ready(Ok(()));
             }
@@ -126,14 +126,14 @@ where
             {
                 return Poll::Ready(error);
             }
-            let came = forgotten.filled().len();
-            if came == 0 {
+            let count = forgotten.filled().len();
+            if count == 0 {
                 return Poll::Ready(io::ErrorKind::UnexpectedEof.into());
             }
-            self.discard_left = self.discard_left.saturating_sub(came);
+            self.discard_left = self.discard_left.saturating_sub(count);
             if self.discard_left == 0 {
-                let said = "the client keeps sending after its last request";
-                return Poll::Ready(io::Error::other(said));
+                let text = "the client keeps sending after its last request";
+                return Poll::Ready(io::Error::other(text));
             }
         }
     }

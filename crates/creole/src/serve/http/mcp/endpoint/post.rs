@@ -82,7 +82,7 @@ impl McpEndpoint {
         accepted.events &= self.dialect().event_streams;
         let EndpointSettings { body: limits, budget, .. } = &self.shared.settings;
         let hold = || budget.reserve_for(QuotaHolder::new(&principal, head.client));
-        let (body, held) = match body::read_reserved(body, limits, hold).await {
+        let (body, reservation) = match body::read_reserved(body, limits, hold).await {
             Ok(read) => read,
             Err(unread) => return ErrorResponse::from(unread).into_response(),
         };
@@ -105,9 +105,9 @@ impl McpEndpoint {
         if !self.dialect().error_statuses && is_error_message(&response) {
             *response.status_mut() = StatusCode::OK;
         }
-        match held {
+        match reservation {
             // The request's memory stays reserved until the response is complete.
-            Some(held) => response::with_reservation(response, held),
+            Some(reservation) => response::with_reservation(response, reservation),
             None => response,
         }
     }

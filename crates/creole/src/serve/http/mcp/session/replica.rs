@@ -56,7 +56,7 @@ impl Session {
         let mut shown = self.registration.lock().await;
         if shown.is_none() {
             let session = Arc::downgrade(self);
-            let take = move |errand| drop(tokio::spawn(serve(Weak::clone(&session), errand)));
+            let take = move |request| drop(tokio::spawn(serve(Weak::clone(&session), request)));
             *shown = Some(peers.register(&target(&self.id), take).await);
         }
     }
@@ -81,8 +81,8 @@ impl Session {
         let peers = self.replicas.as_ref()?;
         let home = place.replica.filter(|home| *home != peers.name())?;
         match request_stream(peers, home, self, place.event).await {
-            Ok(replies) => {
-                Some(response::streaming_response(RelayedStream::new(replies, draining)))
+            Ok(responses) => {
+                Some(response::streaming_response(RelayedStream::new(responses, draining)))
             }
             Err(unreached) => {
                 tracing::debug!(%unreached, "cannot open a stream of another replica");
@@ -98,10 +98,10 @@ async fn request_stream(
     session: &Session,
     event: EventId,
 ) -> Result<ReplicaResponses, ReplicaError> {
-    let errand = format!("{event} {}", session.owner()).into();
-    let mut replies = peers.send(home, &target(&session.id), errand).await?;
-    match replies.next().await? {
-        said if said == STREAM_FOUND => Ok(replies),
+    let request = format!("{event} {}", session.owner()).into();
+    let mut responses = peers.send(home, &target(&session.id), request).await?;
+    match responses.next().await? {
+        bytes if bytes == STREAM_FOUND => Ok(responses),
         _ => Err(ReplicaError::Unknown),
     }
 }
@@ -113,45 +113,45 @@ struct RelayedStream {
 }
 
 impl RelayedStream {
-    fn new(replies: ReplicaResponses, draining: watch::Receiver<bool>) -> Self {
-        Self { next: next_event(replies, draining.clone()), draining }
+    fn new(responses: ReplicaResponses, draining: watch::Receiver<bool>) -> Self {
+        Self { next: next_event(responses, draining.clone()), draining }
     }
 }
 
 /// The next bytes; `None` at the end, whatever its cause. The client may then resume again.
 fn next_event(
-    mut replies: ReplicaResponses,
+    mut responses: ReplicaResponses,
     mut draining: watch::Receiver<bool>,
 ) -> BoxFuture<'static, Option<(Bytes, ReplicaResponses)>> {
     Box::pin(async move {
-        let said = tokio::select! {
-            said = replies.next() => said.ok()?,
+        let bytes = tokio::select! {
+            said = responses.next() => said.ok()?,
             _ = draining.wait_for(|draining| *draining) => return None,
         };
-        (!said.is_empty()).then_some((said, replies))
+        (!bytes.is_empty()).then_some((bytes, responses))
     })
 }
 
 impl EventSource for RelayedStream {
     fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let said = ready!(self.next.as_mut().poll(context));
-        let Some((bytes, replies)) = said else {
+        let Some((bytes, responses)) = said else {
             self.next = Box::pin(std::future::ready(None));
             return Poll::Ready(None);
         };
-        self.next = next_event(replies, self.draining.clone());
+        self.next = next_event(responses, self.draining.clone());
         Poll::Ready(Some(bytes))
     }
 }
 
 /// Reads a stream for a client of another replica, if the session belongs to that client.
-async fn serve(session: Weak<Session>, errand: ReplicaRequest) {
-    let ReplicaRequest { payload, responder: desk, requester: sender } = errand;
+async fn serve(session: Weak<Session>, request: ReplicaRequest) {
+    let ReplicaRequest { payload, responder, requester: sender } = request;
     let reading = session.upgrade().and_then(|session| open_reader(&session, &payload));
     let passed = async {
         match reading {
-            Some(reading) => relay_stream(reading, &desk).await,
-            None => desk.send(&[]).await,
+            Some(reading) => relay_stream(reading, &responder).await,
+            None => responder.send(&[]).await,
         }
     };
     tokio::select! {
@@ -164,8 +164,8 @@ async fn serve(session: Weak<Session>, errand: ReplicaRequest) {
     }
 }
 
-fn open_reader(session: &Arc<Session>, errand: &[u8]) -> Option<StreamReader> {
-    let (event, principal) = std::str::from_utf8(errand).ok()?.split_once(' ')?;
+fn open_reader(session: &Arc<Session>, request: &[u8]) -> Option<StreamReader> {
+    let (event, principal) = std::str::from_utf8(request).ok()?.split_once(' ')?;
     let event = EventId::parse(event)?;
     if session.owner() != principal || session.is_closed() {
         return None;
@@ -177,13 +177,13 @@ fn open_reader(session: &Arc<Session>, errand: &[u8]) -> Option<StreamReader> {
 
 async fn relay_stream(
     mut reading: StreamReader,
-    desk: &ReplicaResponder,
+    responder: &ReplicaResponder,
 ) -> Result<(), crate::state::StateError> {
-    desk.send(STREAM_FOUND).await?;
+    responder.send(STREAM_FOUND).await?;
     while let Some(bytes) = poll_fn(|context| Pin::new(&mut reading).poll_bytes(context)).await {
-        desk.send(&bytes).await?;
+        responder.send(&bytes).await?;
     }
-    desk.send(&[]).await
+    responder.send(&[]).await
 }
 
 fn target(id: &str) -> String {

@@ -46,9 +46,9 @@ struct UnusedQueue(VecDeque<Arc<str>>);
 
 impl SessionTable {
     /// A table for at most this many sessions.
-    pub(crate) fn new(most: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
-            max: most,
+            max,
             sessions: HashMap::new(),
             shares: HashMap::new(),
             unused: UnusedQueue::default(),

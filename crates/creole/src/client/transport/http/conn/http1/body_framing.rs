@@ -85,37 +85,37 @@ impl BodyFraming {
 
     /// Consumes received bytes and appends those of the body. Returns how many were consumed: all, unless the body ends
     /// before.
-    pub(crate) fn take(&mut self, came: &[u8], into: &mut Vec<u8>) -> io::Result<usize> {
+    pub(crate) fn take(&mut self, bytes: &[u8], buffer: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Self::Length(length) => {
-                let count = min_len(came, *length);
-                into.extend_from_slice(&came[..count]);
+                let count = min_len(bytes, *length);
+                buffer.extend_from_slice(&bytes[..count]);
                 *length -= count as u64;
                 Ok(count)
             }
-            Self::Chunks(chunks) => chunks.take(came, into),
+            Self::Chunks(chunks) => chunks.take(bytes, buffer),
             Self::UntilClosed => {
-                into.extend_from_slice(came);
-                Ok(came.len())
+                buffer.extend_from_slice(bytes);
+                Ok(bytes.len())
             }
         }
     }
 }
 
 impl ChunkedBody {
-    fn take(&mut self, came: &[u8], into: &mut Vec<u8>) -> io::Result<usize> {
+    fn take(&mut self, bytes: &[u8], buffer: &mut Vec<u8>) -> io::Result<usize> {
         let mut taken = 0;
-        while taken < came.len() && self.state != ChunkState::Finished {
-            if let ChunkState::Data(left) = self.state {
-                let count = min_len(&came[taken..], left);
-                into.extend_from_slice(&came[taken..taken + count]);
+        while taken < bytes.len() && self.state != ChunkState::Finished {
+            if let ChunkState::Data(remaining) = self.state {
+                let count = min_len(&bytes[taken..], remaining);
+                buffer.extend_from_slice(&bytes[taken..taken + count]);
                 taken += count;
-                self.state = match left - count as u64 {
+                self.state = match remaining - count as u64 {
                     0 => ChunkState::DataReturn,
-                    left => ChunkState::Data(left),
+                    remaining => ChunkState::Data(remaining),
                 };
             } else {
-                self.state = self.step(came[taken]).ok_or_else(malformed)?;
+                self.state = self.step(bytes[taken]).ok_or_else(malformed)?;
                 taken += 1;
             }
         }
@@ -162,8 +162,8 @@ impl ChunkedBody {
     }
 }
 
-fn min_len(came: &[u8], length: u64) -> usize {
-    usize::try_from(length).map_or(came.len(), |length| length.min(came.len()))
+fn min_len(bytes: &[u8], length: u64) -> usize {
+    usize::try_from(length).map_or(bytes.len(), |length| length.min(bytes.len()))
 }
 
 fn malformed() -> io::Error {

@@ -53,8 +53,8 @@ pub(crate) fn parse_head(bytes: &[u8]) -> io::Result<Option<(ParsedHead, usize)>
             StatusCode::SWITCHING_PROTOCOLS => return Err(malformed()),
             _ if status.is_informational() => {}
             _ => {
-                let reply = build_head(status, parsed.version == Some(1), parsed.headers)?;
-                return Ok(Some((reply, skipped)));
+                let response = build_head(status, parsed.version == Some(1), parsed.headers)?;
+                return Ok(Some((response, skipped)));
             }
         }
     }
@@ -121,9 +121,9 @@ mod tests {
 
     fn of(headers: &str) -> Option<(BodyFraming, bool)> {
         let text = format!("HTTP/1.1 200 OK\r\n{headers}\r\nx");
-        let (reply, length) = parse_head(text.as_bytes()).ok()?.unwrap();
+        let (response, length) = parse_head(text.as_bytes()).ok()?.unwrap();
         assert_eq!(length, text.len() - 1);
-        Some((reply.framing, reply.is_last))
+        Some((response.framing, response.is_last))
     }
 
     #[test]
@@ -170,9 +170,9 @@ mod tests {
         for end in 0..whole.len() {
             assert!(parse_head(&whole.as_bytes()[..end]).unwrap().is_none(), "{end}");
         }
-        let (reply, length) = parse_head(whole.as_bytes()).unwrap().unwrap();
+        let (response, length) = parse_head(whole.as_bytes()).unwrap().unwrap();
         assert_eq!(
-            (reply.framing, reply.is_last, length),
+            (response.framing, response.is_last, length),
             (BodyFraming::EMPTY, false, whole.len())
         );
         let old = parse_head(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap().unwrap();

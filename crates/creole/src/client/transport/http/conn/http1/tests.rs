@@ -22,8 +22,8 @@ fn request(body: impl Into<Bytes>) -> HttpRequest {
 impl CloseNotify for DuplexStream {}
 
 fn pair() -> (Box<Http1Connection<DuplexStream>>, DuplexStream) {
-    let (ours, theirs) = duplex(1024);
-    (Http1Connection::from_stream(ours), theirs)
+    let (local, remote) = duplex(1024);
+    (Http1Connection::from_stream(local), remote)
 }
 
 async fn whole(connection: &mut Http1Connection<DuplexStream>) -> io::Result<Vec<u8>> {
@@ -34,9 +34,9 @@ async fn whole(connection: &mut Http1Connection<DuplexStream>) -> io::Result<Vec
 
 /// Reads a request whose body is `x` to its end.
 async fn hear(server: &mut DuplexStream) {
-    let mut heard = Vec::new();
-    while !heard.ends_with(b"\r\n\r\nx") {
-        assert!(server.read_buf(&mut heard).await.unwrap() > 0);
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\nx") {
+        assert!(server.read_buf(&mut bytes).await.unwrap() > 0);
     }
 }
 
@@ -128,17 +128,17 @@ async fn large_bodies_pass_in_both_directions_while_the_other_side_is_slow() {
     const SIZE: usize = 1 << 20;
     let (mut connection, mut server) = pair();
     let serving = tokio::spawn(async move {
-        let mut heard = Vec::new();
+        let mut bytes = Vec::new();
         // It starts to respond when it has read a part, and continues to read while its response is read.
-        server.read_buf(&mut heard).await.unwrap();
+        server.read_buf(&mut bytes).await.unwrap();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\n\r\n");
         server.write_all(head.as_bytes()).await.unwrap();
         delay(Duration::from_secs(1)).await;
         let (mut input, mut output) = tokio::io::split(server);
-        let answer = vec![b'z'; SIZE];
-        let (read, written) =
-            tokio::join!(input.read_buf_until(&mut heard, SIZE), output.write_all(&answer));
-        written.unwrap();
+        let response = vec![b'z'; SIZE];
+        let (read, result) =
+            tokio::join!(input.read_buf_until(&mut bytes, SIZE), output.write_all(&response));
+        result.unwrap();
         read
     });
     connection.send(&request(vec![b'y'; SIZE])).await.unwrap();
@@ -150,15 +150,15 @@ async fn large_bodies_pass_in_both_directions_while_the_other_side_is_slow() {
 
 /// Reads until this much was read.
 trait ReadUntil {
-    async fn read_buf_until(&mut self, heard: &mut Vec<u8>, size: usize) -> usize;
+    async fn read_buf_until(&mut self, bytes: &mut Vec<u8>, size: usize) -> usize;
 }
 
 impl<T: AsyncRead + Unpin> ReadUntil for T {
-    async fn read_buf_until(&mut self, heard: &mut Vec<u8>, size: usize) -> usize {
-        while heard.len() < size {
-            assert!(self.read_buf(heard).await.unwrap() > 0);
+    async fn read_buf_until(&mut self, bytes: &mut Vec<u8>, size: usize) -> usize {
+        while bytes.len() < size {
+            assert!(self.read_buf(bytes).await.unwrap() > 0);
         }
-        heard.len()
+        bytes.len()
     }
 }
 

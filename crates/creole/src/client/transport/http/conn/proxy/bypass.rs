@@ -64,11 +64,12 @@ impl Network {
             Some((address, bits)) => (address, Some(bits.parse::<u32>().ok()?)),
             None => (entry, None),
         };
-        let bare = address.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(address);
+        let bare =
+            address.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(address);
         let address: IpAddr = bare.parse().ok()?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.unwrap_or(most);
-        (bits <= most).then_some(Self { address, bits })
+        let max = if address.is_ipv4() { 32 } else { 128 };
+        let bits = bits.unwrap_or(max);
+        (bits <= max).then_some(Self { address, bits })
     }
 
     fn contains(&self, address: IpAddr) -> bool {

@@ -19,8 +19,8 @@ type Spoken<T = DuplexStream> = JoinHandle<io::Result<FastPathEnd<T, PieceBody>>
 /// The client's end of a connection, and the fast path on it.
 fn speak() -> (DuplexStream, Echo, Spoken, Arc<AtomicBool>) {
     let (client, server) = duplex(64 * 1024);
-    let (echo, spoken, concluded) = speak_on(server);
-    (client, echo, spoken, concluded)
+    let (echo, serving, concluded) = speak_on(server);
+    (client, echo, serving, concluded)
 }
 
 /// The fast path on this stream.
@@ -31,11 +31,11 @@ where
     let echo = Echo::default();
     let route = Route::new("/mcp", &[Method::POST, Method::GET], echo.clone());
     let router = Router::new(OriginGuard::loopback(), Drain::new()).route(route);
-    let pace = ConnectionTimeouts::new(HttpLimits::default());
-    let wire = ScreenedStream::new(server, Arc::clone(&pace));
+    let timeouts = ConnectionTimeouts::new(HttpLimits::default());
+    let wire = ScreenedStream::new(server, Arc::clone(&timeouts));
     let peer = PeerAddress(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let FastPath { serving: talk, is_shutting_down: concluded } =
-        fast_path(wire, Arc::new(router), pace, peer);
+        fast_path(wire, Arc::new(router), timeouts, peer);
     (echo, tokio::spawn(talk), concluded)
 }
 
@@ -75,7 +75,7 @@ impl AsyncWrite for Prepared {
 async fn a_body_that_arrives_byte_by_byte_has_no_buffers_zeroed() {
     let (mut client, server) = duplex(64 * 1024);
     let prepared = Arc::new(AtomicUsize::new(0));
-    let (echo, _spoken, _) = speak_on(Prepared(server, Arc::clone(&prepared)));
+    let (echo, _serving, _) = speak_on(Prepared(server, Arc::clone(&prepared)));
     let text = post(&"x".repeat(100_000));
     let (head, body) = text.split_at(text.find("\r\n\r\n").unwrap() + 4);
     client.write_all(head.as_bytes()).await.unwrap();
@@ -91,8 +91,8 @@ async fn a_body_that_arrives_byte_by_byte_has_no_buffers_zeroed() {
 }
 
 /// How the fast path ended.
-async fn end(spoken: Spoken) -> FastPathEnd<DuplexStream, PieceBody> {
-    timeout(PATIENCE, spoken).await.expect("an end").unwrap().unwrap()
+async fn end(serving: Spoken) -> FastPathEnd<DuplexStream, PieceBody> {
+    timeout(PATIENCE, serving).await.expect("an end").unwrap().unwrap()
 }
 
 /// Waits until a request has arrived.
@@ -102,20 +102,20 @@ async fn arrived(echo: &Echo) {
 
 #[tokio::test]
 async fn requests_are_answered_in_their_order_until_the_client_ends() {
-    let (mut client, echo, spoken, _) = speak();
+    let (mut client, echo, serving, _) = speak();
     client.write_all(format!("{}{}", post("one"), post("two")).as_bytes()).await.unwrap();
     let both = until(&mut client, "two\r\n0\r\n\r\n").await;
     assert_eq!(both.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{both}");
     client.write_all(format!("\r\n{}", post("three")).as_bytes()).await.unwrap();
     until(&mut client, "three\r\n0\r\n\r\n").await;
     client.shutdown().await.unwrap();
-    assert!(matches!(end(spoken).await, FastPathEnd::Closed));
+    assert!(matches!(end(serving).await, FastPathEnd::Closed));
     assert_eq!(echo.seen(), ["one", "two", "three"]);
 }
 
 #[tokio::test]
 async fn a_request_may_arrive_in_parts() {
-    let (mut client, echo, spoken, _) = speak();
+    let (mut client, echo, serving, _) = speak();
     let text = post(&"x".repeat(100_000));
     let head = text.find("\r\n\r\n").unwrap() + 4;
     for part in [&text[..20], &text[20..head - 2], &text[head - 2..head], &text[head..head + 1]] {
@@ -126,13 +126,13 @@ async fn a_request_may_arrive_in_parts() {
         client.write_all(&text.as_bytes()[head + 1..]).await.unwrap();
         until(&mut client, "x\r\n0\r\n\r\n").await
     };
-    let answer = timeout(PATIENCE, rest).await.unwrap();
-    assert!(answer.len() > 100_000, "{}", answer.len());
+    let response = timeout(PATIENCE, rest).await.unwrap();
+    assert!(response.len() > 100_000, "{}", response.len());
     client.write_all(post("next").as_bytes()).await.unwrap();
     until(&mut client, "next\r\n0\r\n\r\n").await;
     assert_eq!(echo.seen().len(), 2);
     drop(client);
-    assert!(matches!(end(spoken).await, FastPathEnd::Closed));
+    assert!(matches!(end(serving).await, FastPathEnd::Closed));
 }
 
 #[tokio::test]
@@ -169,17 +169,17 @@ async fn a_request_outside_of_the_fast_path_is_handed_over_with_all_following_by
 
 #[tokio::test]
 async fn a_client_that_disconnects_cancels_its_request() {
-    let (mut client, echo, spoken, _) = speak();
+    let (mut client, echo, serving, _) = speak();
     client.write_all(with("X-Do: wait\r\n", "waits").as_bytes()).await.unwrap();
     arrived(&echo).await;
     drop(client);
-    let ended = timeout(PATIENCE, spoken).await.expect("it is noticed").unwrap();
+    let ended = timeout(PATIENCE, serving).await.expect("it is noticed").unwrap();
     assert!(ended.is_err(), "the client has disconnected");
 }
 
 #[tokio::test]
 async fn a_pipelined_request_is_answered_after_the_current_one() {
-    let (mut client, echo, _spoken, _) = speak();
+    let (mut client, echo, _serving, _) = speak();
     client.write_all(with("X-Do: wait\r\n", "one").as_bytes()).await.unwrap();
     client.write_all(post("two").as_bytes()).await.unwrap();
     arrived(&echo).await;
@@ -192,12 +192,12 @@ async fn a_pipelined_request_is_answered_after_the_current_one() {
 
 #[tokio::test]
 async fn a_draining_connection_answers_the_running_request_and_announces_its_close() {
-    let (mut client, echo, spoken, concluded) = speak();
+    let (mut client, echo, serving, concluded) = speak();
     client.write_all(with("X-Do: wait\r\n", "one").as_bytes()).await.unwrap();
     arrived(&echo).await;
     concluded.store(true, Ordering::Release);
     echo.release.notify_one();
-    let answer = until(&mut client, "one\r\n0\r\n\r\n").await;
-    assert!(answer.contains("connection: close\r\n"), "{answer}");
-    assert!(matches!(end(spoken).await, FastPathEnd::Closed));
+    let response = until(&mut client, "one\r\n0\r\n\r\n").await;
+    assert!(response.contains("connection: close\r\n"), "{response}");
+    assert!(matches!(end(serving).await, FastPathEnd::Closed));
 }

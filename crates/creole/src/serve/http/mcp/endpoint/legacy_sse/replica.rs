@@ -35,7 +35,7 @@ pub(crate) async fn register_stream(
     limits: ScanLimits,
 ) -> RegisteredStream {
     let theirs = Arc::clone(session);
-    let take = move |errand| drop(tokio::spawn(serve(Arc::clone(&theirs), limits, errand)));
+    let take = move |request| drop(tokio::spawn(serve(Arc::clone(&theirs), limits, request)));
     RegisteredStream {
         reader: reading,
         _registration: peers.register(&target(session.id()), take).await,
@@ -50,18 +50,18 @@ pub(crate) async fn forward_message(
     principal: &str,
     body: &Bytes,
 ) -> Response<McpBody> {
-    let errand = encode_message(principal, body);
+    let request = encode_message(principal, body);
     let status = async {
-        let mut replies = peers.send(home, &target(id), errand).await?;
-        replies.next().await
+        let mut responses = peers.send(home, &target(id), request).await?;
+        responses.next().await
     };
     match status.await {
         Ok(taken) if &taken[..] == ACCEPTED => response::empty_response(202),
         Ok(_) | Err(ReplicaError::Gone | ReplicaError::Unknown) => unknown_session(),
-        Err(ReplicaError::State(StateError::TooLong { max: most, .. })) => {
-            let why =
-                format!("the stream is in another replica, which accepts at most {most} bytes");
-            response::error_response(413, &why)
+        Err(ReplicaError::State(StateError::TooLong { max, .. })) => {
+            let reason =
+                format!("the stream is in another replica, which accepts at most {max} bytes");
+            response::error_response(413, &reason)
         }
         Err(unreached) => {
             tracing::warn!(%unreached, "cannot forward a message to the stream of another replica");
@@ -76,8 +76,8 @@ pub(crate) async fn forward_message(
 const ACCEPTED: &[u8] = b"taken";
 
 /// Accepts a message for the session, if it is from its owner.
-async fn serve(session: Arc<Session>, limits: ScanLimits, errand: ReplicaRequest) {
-    let ReplicaRequest { payload, responder: desk, .. } = errand;
+async fn serve(session: Arc<Session>, limits: ScanLimits, request: ReplicaRequest) {
+    let ReplicaRequest { payload, responder, .. } = request;
     let from_owner = decode_message(&payload).filter(|(who, _)| session.owner().as_bytes() == *who);
     let taken = from_owner.filter(|_| !session.is_closed());
     if let Some((_, message)) = taken {
@@ -86,8 +86,8 @@ async fn serve(session: Arc<Session>, limits: ScanLimits, errand: ReplicaRequest
         // The message is accepted; its response goes to the stream.
         drop(session.post(scanned.as_ref(), false).await);
     }
-    let said = if taken.is_some() { ACCEPTED } else { b"unknown" };
-    if let Err(error) = desk.send(said).await {
+    let bytes = if taken.is_some() { ACCEPTED } else { b"unknown" };
+    if let Err(error) = responder.send(bytes).await {
         tracing::warn!(%error, "cannot confirm a forwarded message to its replica");
     }
 }
@@ -98,8 +98,8 @@ fn encode_message(principal: &str, message: &[u8]) -> Bytes {
     [&length, principal.as_bytes(), message].concat().into()
 }
 
-fn decode_message(errand: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = errand.split_first_chunk::<8>()?;
+fn decode_message(request: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = request.split_first_chunk::<8>()?;
     rest.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)
 }
 
