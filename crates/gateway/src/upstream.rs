@@ -161,8 +161,8 @@ impl Upstream {
     }
 
     /// Lists its items in another source of a registry from now on.
-    pub(crate) fn move_to(&self, place: ItemSource) {
-        self.lists.move_to(place);
+    pub(crate) fn move_to(&self, source: ItemSource) {
+        self.lists.move_to(source);
     }
 
     /// Whether a restart with these settings would change nothing.

@@ -64,8 +64,8 @@ impl CallForwarder {
 
     /// Handles the next round of a multi-round-trip request.
     async fn answer_next_round(&self, call: &Call) -> Outcome {
-        let kept = call.context.request_state().and_then(RequestState::decode);
-        match &kept {
+        let request_state = call.context.request_state().and_then(RequestState::decode);
+        match &request_state {
             Some(RequestState::Park(parked)) => match self.resume_parked(parked, call).await {
                 ResumeOutcome::Outcome(outcome) => return outcome,
                 ResumeOutcome::ReplicaGone => {
@@ -85,15 +85,19 @@ impl CallForwarder {
             }
             _ => {}
         }
-        self.forward_with_retry(call, kept.as_ref()).await
+        self.forward_with_retry(call, request_state.as_ref()).await
     }
 
     /// Forwards a call, and a second time if the upstream did not process it and [`Self::recover`] removed the cause.
-    async fn forward_with_retry(&self, call: &Call, kept: Option<&RequestState>) -> Outcome {
+    async fn forward_with_retry(
+        &self,
+        call: &Call,
+        request_state: Option<&RequestState>,
+    ) -> Outcome {
         for attempt in 0..2 {
-            let untouched = match self.forward(call, kept).await {
+            let untouched = match self.forward(call, request_state).await {
                 Ok(Forwarded::Answered(outcome)) => return outcome,
-                Ok(Forwarded::NotProcessed(why)) => why,
+                Ok(Forwarded::NotProcessed(reason)) => reason,
                 Err(fault) => return fault.into(),
             };
             if let Err(fault) = Box::pin(self.recover(untouched, attempt > 0)).await {
@@ -104,8 +108,8 @@ impl CallForwarder {
     }
 
     /// Removes the cause why an upstream did not process a call, if that is possible and was not tried before.
-    async fn recover(&self, why: NotProcessed, is_mended: bool) -> Result<(), Fault> {
-        match why {
+    async fn recover(&self, reason: NotProcessed, is_mended: bool) -> Result<(), Fault> {
+        match reason {
             NotProcessed::SessionLost => Ok(()),
             NotProcessed::EraChanged(fault, _) | NotProcessed::HeadersMismatched(fault, _)
                 if is_mended =>
@@ -125,8 +129,12 @@ impl CallForwarder {
         }
     }
 
-    async fn forward(&self, call: &Call, kept: Option<&RequestState>) -> Result<Forwarded, Fault> {
-        if let Some(RequestState::Task { id, lane }) = kept {
+    async fn forward(
+        &self,
+        call: &Call,
+        request_state: Option<&RequestState>,
+    ) -> Result<Forwarded, Fault> {
+        if let Some(RequestState::Task { id, lane }) = request_state {
             let followed = self.resume_task(call, id, *lane);
             return Ok(Forwarded::Answered(Box::pin(followed).await?));
         }
@@ -186,9 +194,9 @@ impl CallForwarder {
             let outcome = Box::pin(self.parked_calls.run(beginning, lease, context)).await;
             return Ok((outcome, Dispatched { connection, lane, tool_index: known }));
         }
-        let mut calling = connection.start_call_with(request, mirrors);
-        calling.set_cancel_reason(context.cancel_reason());
-        let outcome = relay::relay_call(&mut calling, &mut lease, context).await;
+        let mut received = connection.start_call_with(request, mirrors);
+        received.set_cancel_reason(context.cancel_reason());
+        let outcome = relay::relay_call(&mut received, &mut lease, context).await;
         Ok((outcome, Dispatched { connection, lane, tool_index: known }))
     }
 
@@ -202,17 +210,17 @@ impl CallForwarder {
         let rules = carried.connection.greeting().rules;
         let is_bound =
             self.sessions.affinity(&call.context) == Affinity::Request && rules.has_sessions;
-        let conversation = call.context.session_name().cloned();
+        let session = call.context.session_name().cloned();
         let capabilities = caller_capabilities(&call.context);
         let lease = match is_bound {
             true => UpstreamLease::unpooled(
                 carried.connection,
-                ActiveCalls::default().add_call(conversation),
+                ActiveCalls::default().add_call(session),
             ),
             false => {
                 let (key, asks) = self.sessions.call_session_key(call, &capabilities, rules.era);
                 let key = SessionKey { lane: carried.lane, ..key };
-                self.sessions.pool.lease_for_task(key, &asks, conversation).await?
+                self.sessions.pool.lease_for_task(key, &asks, session).await?
             }
         };
         let follower = self.task_follower(call, lease, &capabilities);
@@ -246,12 +254,9 @@ impl CallForwarder {
             &capabilities,
             self.sessions.serving_era(&call.context),
         );
-        let conversation = call.context.session_name().cloned();
-        let lease = self
-            .sessions
-            .pool
-            .lease_for_task(SessionKey { lane, ..key }, &asks, conversation)
-            .await?;
+        let session = call.context.session_name().cloned();
+        let lease =
+            self.sessions.pool.lease_for_task(SessionKey { lane, ..key }, &asks, session).await?;
         Ok(self.task_follower(call, lease, &capabilities).resume(id).await)
     }
 
@@ -264,9 +269,9 @@ impl CallForwarder {
         let capabilities = caller_capabilities(&call.context);
         // Only upstreams with sessions send input requests during a call.
         let (key, asks) = self.sessions.call_session_key(call, &capabilities, SESSION_ERA);
-        let conversation = call.context.session_name().cloned();
+        let session = call.context.session_name().cloned();
         let key = SessionKey { lane: parked.lane, ..key };
-        match self.sessions.pool.lease_for_task(key, &asks, conversation).await {
+        match self.sessions.pool.lease_for_task(key, &asks, session).await {
             Ok(lease) => ResumeOutcome::Outcome(
                 self.task_follower(call, lease, &capabilities).start(task).await,
             ),
@@ -389,10 +394,11 @@ enum NotProcessed {
 fn finish_outcome(outcome: Outcome, call: &Call, connection: &Connection) -> Outcome {
     match outcome {
         // Input requests of parked calls carry their own state already.
-        Outcome::InputRequired { requests: asks, request_state: state } => {
-            if let Some(fault) =
-                creole::internal::input::unsupported_input_fault(&asks, call.context.caller())
-            {
+        Outcome::InputRequired { requests: input_requests, request_state: state } => {
+            if let Some(fault) = creole::internal::input::unsupported_input_fault(
+                &input_requests,
+                call.context.caller(),
+            ) {
                 return fault.into();
             }
             let parked = state.as_deref().and_then(RequestState::decode).is_some();
@@ -401,7 +407,7 @@ fn finish_outcome(outcome: Outcome, call: &Call, connection: &Connection) -> Out
                 InputRequestStyle::Inline => Some(RequestState::Again.encode()),
                 InputRequestStyle::MultiRoundTrip => Some(RequestState::Relay(state).encode()),
             };
-            Outcome::InputRequired { requests: asks, request_state: state }
+            Outcome::InputRequired { requests: input_requests, request_state: state }
         }
         Outcome::Fail(fault) => fault.for_caller().into(),
         other => other,
@@ -410,10 +416,10 @@ fn finish_outcome(outcome: Outcome, call: &Call, connection: &Connection) -> Out
 
 /// The fault of a caller that declined the URL elicitation that the upstream requires.
 fn url_elicitation_declined(context: &Context) -> Option<Fault> {
-    let accepted = |answer: &Raw| {
-        answer.as_object().and_then(|answer| answer.get("action")) == Some("\"accept\"")
+    let accepted = |response: &Raw| {
+        response.as_object().and_then(|response| response.get("action")) == Some("\"accept\"")
     };
-    let is_declined = context.input_responses().any(|(_, answer)| !accepted(answer));
+    let is_declined = context.input_responses().any(|(_, response)| !accepted(response));
     is_declined
         .then(|| Fault::new(FaultKind::InputRefused, "the user declined the URL elicitation"))
 }

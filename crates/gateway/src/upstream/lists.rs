@@ -109,9 +109,9 @@ impl UpstreamLists {
     }
 
     /// Lists the items in another source of a registry from now on.
-    pub(super) fn move_to(&self, place: ItemSource) {
-        place.set_name(self.name());
-        self.source.write().move_to(place);
+    pub(super) fn move_to(&self, source: ItemSource) {
+        source.set_name(self.name());
+        self.source.write().move_to(source);
     }
 
     /// Offers lists of each kind before the upstream declares which it has: a client that opens a session receives the

@@ -103,14 +103,15 @@ pub(super) struct InputRound {
 impl InputRound {
     /// The outcome that ends the caller's current round.
     fn into_outcome(self, id: &str, lane: usize, home: Option<&str>) -> Outcome {
-        let Self { input_requests: asks, round, answered_inputs: known } = self;
+        let Self { input_requests, round, answered_inputs: known } = self;
         let known = known.map(|known| {
-            let answered = known.into_iter().filter(|it| it.answer.is_some());
-            answered.chain(asks.iter().map(AnsweredInput::without_response)).collect()
+            let answered =
+                known.into_iter().filter(|answered_input| answered_input.answer.is_some());
+            answered.chain(input_requests.iter().map(AnsweredInput::without_response)).collect()
         });
         let (id, home) = (id.to_owned(), home.map(str::to_owned));
         let state = Some(RequestState::Park(ParkedState { id, round, lane, home, known }).encode());
-        Outcome::InputRequired { requests: asks, request_state: state }
+        Outcome::InputRequired { requests: input_requests, request_state: state }
     }
 }
 
@@ -130,10 +131,10 @@ impl From<Fault> for ResumeOutcome {
 
 impl ParkedCalls {
     /// An empty table, with the time limit of input responses and the maximum number of parked calls.
-    pub(super) fn new(patience: Duration, most: usize, peers: Option<Replicas>) -> Arc<Self> {
+    pub(super) fn new(timeout: Duration, max: usize, peers: Option<Replicas>) -> Arc<Self> {
         Arc::new(Self {
-            slots: Mutex::new(ParkSlots::new(most)),
-            input_timeout: patience,
+            slots: Mutex::new(ParkSlots::new(max)),
+            input_timeout: timeout,
             replicas: peers,
         })
     }
@@ -153,16 +154,16 @@ impl ParkedCalls {
         if beginning.declares_roots() {
             lease.wait_for_initial_requests().await;
         }
-        let (caller, news) = mpsc::channel(EVENT_QUEUE);
+        let (caller, messages) = mpsc::channel(EVENT_QUEUE);
         let (commands, resumes) = mpsc::channel(MAX_PARKED_PER_CALLER);
-        let spot = match self.add(context.principal(), commands) {
-            Ok(spot) => spot,
+        let slot = match self.add(context.principal(), commands) {
+            Ok(slot) => slot,
             Err(fault) => return fault.into(),
         };
-        let (id, lane) = (spot.id.clone(), lease.lane);
-        let attendant = ParkedCall::new(beginning, lease, context, caller, spot);
-        tokio::spawn(attendant.run(resumes));
-        self.wait_for_outcome(news, &id, lane, context).await
+        let (id, lane) = (slot.id.clone(), lease.lane);
+        let parked_call = ParkedCall::new(beginning, lease, context, caller, slot);
+        tokio::spawn(parked_call.run(resumes));
+        self.wait_for_outcome(messages, &id, lane, context).await
     }
 
     /// Resumes a parked call, in this replica or in the one that holds it.
@@ -175,14 +176,15 @@ impl ParkedCalls {
             ParkSlotLookup::Evicted => return state_expired().into(),
             ParkSlotLookup::Unknown => return self.resume_on_replica(parked, call).await,
         };
-        let (caller, news) = mpsc::channel(EVENT_QUEUE);
+        let (caller, messages) = mpsc::channel(EVENT_QUEUE);
         let answers =
-            context.input_responses().map(|(key, answer)| (key.to_owned(), answer.clone()));
-        let (answers, reason) = (answers.collect(), Arc::clone(context.cancel_reason()));
-        let resume =
-            ResumeCommand { round: *round, responses: answers, caller, cancel_reason: reason };
+            context.input_responses().map(|(key, response)| (key.to_owned(), response.clone()));
+        let (responses, reason) = (answers.collect(), Arc::clone(context.cancel_reason()));
+        let resume = ResumeCommand { round: *round, responses, caller, cancel_reason: reason };
         match commands.send(resume).await {
-            Ok(()) => ResumeOutcome::Outcome(self.wait_for_outcome(news, id, *lane, context).await),
+            Ok(()) => {
+                ResumeOutcome::Outcome(self.wait_for_outcome(messages, id, *lane, context).await)
+            }
             Err(_) => lost_call(&call.operation).into(),
         }
     }
@@ -205,16 +207,16 @@ impl ParkedCalls {
     /// Waits for the end of the call or its next input requests. The call notices if this future is dropped.
     async fn wait_for_outcome(
         &self,
-        mut news: mpsc::Receiver<CallerMessage>,
+        mut messages: mpsc::Receiver<CallerMessage>,
         id: &str,
         lane: usize,
         context: &Context,
     ) -> Outcome {
-        while let Some(told) = news.recv().await {
-            match told {
+        while let Some(message) = messages.recv().await {
+            match message {
                 CallerMessage::Event(event) => context.send_event(event).await,
-                CallerMessage::InputRequired(questions) => {
-                    return questions.into_outcome(id, lane, self.replica_name());
+                CallerMessage::InputRequired(round) => {
+                    return round.into_outcome(id, lane, self.replica_name());
                 }
                 CallerMessage::Done(outcome) => return outcome,
             }
@@ -230,15 +232,15 @@ impl ParkedCalls {
         let id = creole::internal::task::random_id()?;
         let (leaving, left) = oneshot::channel();
         let given_up = Arc::new(Notify::new());
-        let place = ParkSlot::new(principal, commands, Arc::clone(&given_up), left);
-        self.lock().insert(id.clone(), place);
+        let slot = ParkSlot::new(principal, commands, Arc::clone(&given_up), left);
+        self.lock().insert(id.clone(), slot);
         let parking = Arc::clone(self);
-        let (keeping, written) = (None, None);
+        let (registration, written) = (None, None);
         Ok(ParkSlotGuard {
             parked_calls: parking,
             id,
             evicted: given_up,
-            registration: keeping,
+            registration,
             checkpoint_version: written,
             _released: leaving,
         })
@@ -304,10 +306,14 @@ impl ParkSlotGuard {
         };
         let (parking, id) = (Arc::downgrade(&self.parked_calls), self.id.clone());
         let target = replica::call_target(&self.id);
-        let keeping = peers.register(&target, move |errand| {
-            tokio::spawn(replica::serve_replica_request(Weak::clone(&parking), id.clone(), errand));
+        let registration = peers.register(&target, move |request| {
+            tokio::spawn(replica::serve_replica_request(
+                Weak::clone(&parking),
+                id.clone(),
+                request,
+            ));
         });
-        self.registration = Some(keeping.await);
+        self.registration = Some(registration.await);
     }
 
     /// Whether another replica may repeat the call when this one has stopped.
@@ -385,9 +391,9 @@ mod tests {
 
     fn parked(parking: &Arc<ParkedCalls>, principal: &str) -> (ParkSlotGuard, Result<(), Fault>) {
         let (commands, _) = mpsc::channel(1);
-        let spot = parking.add(principal, commands).unwrap();
-        let parked = spot.park(1);
-        (spot, parked)
+        let slot = parking.add(principal, commands).unwrap();
+        let parked = slot.park(1);
+        (slot, parked)
     }
 
     #[tokio::test]
@@ -409,17 +415,17 @@ mod tests {
             "also afterwards"
         );
         assert!(matches!(parking.lock().find(&id, "bob"), ParkSlotLookup::Unknown));
-        assert!(spots.iter().all(|(spot, _)| spot.unpark()) && bobs.unpark());
+        assert!(spots.iter().all(|(slot, _)| slot.unpark()) && bobs.unpark());
     }
 
     #[tokio::test]
     async fn an_awaited_call_is_never_evicted() {
         let parking = ParkedCalls::new(Duration::from_secs(600), 64, None);
-        let spots: Vec<_> =
+        let slots: Vec<_> =
             (0..MAX_PARKED_PER_CALLER).map(|_| parked(&parking, "alice").0).collect();
-        assert!(spots.iter().all(ParkSlotGuard::unpark));
+        assert!(slots.iter().all(ParkSlotGuard::unpark));
         assert!(parking.evict_oldest("alice").is_none());
-        assert!(spots[0].park(1).is_ok());
+        assert!(slots[0].park(1).is_ok());
         assert!(parking.evict_oldest("bob").is_none());
     }
 
@@ -451,8 +457,8 @@ mod tests {
         assert!(is_parked.is_ok(), "the caller's oldest call is evicted");
         all[0].0.wait_for_eviction().await;
         drop((all, late, _more));
-        let places = parking.lock();
-        assert_eq!(places.usage(), (0, 0));
+        let slots = parking.lock();
+        assert_eq!(slots.usage(), (0, 0));
     }
 
     #[tokio::test]

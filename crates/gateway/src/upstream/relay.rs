@@ -37,7 +37,7 @@ enum RelayEvent {
 /// Follows a call to its end, and relays its events and input requests to the caller. Dropping the future cancels the
 /// call.
 pub(crate) async fn relay_call(
-    calling: &mut PendingCall,
+    call: &mut PendingCall,
     lease: &mut UpstreamLease,
     context: &Context,
 ) -> Outcome {
@@ -46,9 +46,9 @@ pub(crate) async fn relay_call(
     let mut unmet = DeclinedInput::default();
     loop {
         let turn = match &mut asking {
-            None => next_call_event(calling, &mut lease.active_call.out_of_band).await,
+            None => next_call_event(call, &mut lease.active_call.out_of_band).await,
             Some(asking) => {
-                Box::pin(asking.next_event(calling, &mut lease.active_call.out_of_band)).await
+                Box::pin(asking.next_event(call, &mut lease.active_call.out_of_band)).await
             }
         };
         match turn {
@@ -56,22 +56,22 @@ pub(crate) async fn relay_call(
             | RelayEvent::OutOfBand(OutOfBand::Log(event)) => {
                 Box::pin(context.send_event(event)).await;
             }
-            RelayEvent::Step(CallStep::Event(CallEvent::InputRequested(asked)))
-            | RelayEvent::OutOfBand(OutOfBand::InputRequest(asked)) => {
-                asking.get_or_insert_default().add(asked, context, lease, &mut unmet);
+            RelayEvent::Step(CallStep::Event(CallEvent::InputRequested(input_request)))
+            | RelayEvent::OutOfBand(OutOfBand::InputRequest(input_request)) => {
+                asking.get_or_insert_default().add(input_request, context, lease, &mut unmet);
             }
-            RelayEvent::Step(CallStep::Event(CallEvent::InputNotOffered(question))) => {
-                unmet.record(question)
+            RelayEvent::Step(CallStep::Event(CallEvent::InputNotOffered(request))) => {
+                unmet.record(request)
             }
-            RelayEvent::Step(CallStep::Event(CallEvent::InputWithdrawn(question))) => {
-                asking.get_or_insert_default().withdraw(question);
+            RelayEvent::Step(CallStep::Event(CallEvent::InputWithdrawn(key))) => {
+                asking.get_or_insert_default().withdraw(key);
             }
             RelayEvent::Step(CallStep::Done(outcome)) => {
                 lease.active_call.set_answered();
                 return match lease.active_call.out_of_band.try_recv() {
                     None => unmet.explain(outcome, context),
-                    Some(aside) => {
-                        Box::pin(finish_call(outcome, aside, unmet, lease, context)).await
+                    Some(out_of_band) => {
+                        Box::pin(finish_call(outcome, out_of_band, unmet, lease, context)).await
                     }
                 };
             }
@@ -99,7 +99,8 @@ fn attach_client(settings: &UpstreamSettings, lease: &UpstreamLease, context: &C
     };
     if is_own && settings.interactive && !lease.active_call.has_client() {
         let session = context.client_session();
-        let client = session.map(|it| SessionClient::new(it, settings, lease.weak_slot()));
+        let client = session
+            .map(|client_session| SessionClient::new(client_session, settings, lease.weak_slot()));
         client.into_iter().for_each(|client| lease.active_call.set_client(client));
     }
 }
@@ -131,16 +132,17 @@ async fn answer_early_requests(lease: &mut UpstreamLease, context: &Context) {
 async fn answer_initial_requests(lease: &mut UpstreamLease, context: &Context) {
     lease.wait_until_processed().await;
     let mut was_asked = false;
-    while let Some(aside) = lease.active_call.out_of_band.try_recv() {
-        match aside {
+    while let Some(out_of_band) = lease.active_call.out_of_band.try_recv() {
+        match out_of_band {
             OutOfBand::Log(event) => context.send_event(event).await,
-            OutOfBand::InputRequest(asked) => {
+            OutOfBand::InputRequest(input_request) => {
                 was_asked = true;
-                let Some(asked) = DeclinedInput::default().decline_unsupported(asked, context)
+                let Some(input_request) =
+                    DeclinedInput::default().decline_unsupported(input_request, context)
                 else {
                     continue;
                 };
-                answer_request(asked, lease.active_call.active_calls(), context).await;
+                answer_request(input_request, lease.active_call.active_calls(), context).await;
             }
         }
     }
@@ -151,26 +153,28 @@ async fn answer_initial_requests(lease: &mut UpstreamLease, context: &Context) {
 
 /// Relays an input request to the caller, and the response to the upstream.
 fn answer_request(
-    asked: ServerInputRequest,
+    input_request: ServerInputRequest,
     callers: ActiveCalls,
     context: &Context,
 ) -> impl Future<Output = ()> + Send + use<> {
-    let (ServerInputRequest { request: question, responder: reply, .. }, context) =
-        (asked, context.clone());
-    let roots = RootsRequestGuard::of(&question, callers);
+    let (ServerInputRequest { request, responder, .. }, context) = (input_request, context.clone());
+    let roots = RootsRequestGuard::of(&request, callers);
     async move {
-        let answer = context.request_input(question).await;
-        roots.into_iter().for_each(|roots| roots.resolve(&reply));
-        reply.respond(answer.map_err(InputRequestError::declined));
+        let response = context.request_input(request).await;
+        roots.into_iter().for_each(|roots| roots.resolve(&responder));
+        responder.respond(response.map_err(InputRequestError::declined));
     }
 }
 
 /// The next step of the call, or the next out-of-band message.
-async fn next_call_event(calling: &mut PendingCall, asides: &mut OutOfBandQueue) -> RelayEvent {
+async fn next_call_event(
+    call: &mut PendingCall,
+    out_of_band_queue: &mut OutOfBandQueue,
+) -> RelayEvent {
     tokio::select! {
         biased;
-        step = calling.next() => RelayEvent::Step(step),
-        Some(aside) = asides.recv() => RelayEvent::OutOfBand(aside),
+        step = call.next() => RelayEvent::Step(step),
+        Some(out_of_band) = out_of_band_queue.recv() => RelayEvent::OutOfBand(out_of_band),
     }
 }
 
@@ -204,16 +208,16 @@ impl PendingInput {
     /// Like [`next_call_event`], while input requests are open.
     async fn next_event(
         &mut self,
-        calling: &mut PendingCall,
-        asides: &mut OutOfBandQueue,
+        call: &mut PendingCall,
+        out_of_band_queue: &mut OutOfBandQueue,
     ) -> RelayEvent {
-        let Self { running, url_elicitations: visits, notifications: notices, .. } = self;
+        let Self { running, url_elicitations: urls, notifications: notices, .. } = self;
         tokio::select! {
             biased;
-            turn = next_call_event(calling, asides) => turn,
+            turn = next_call_event(call, out_of_band_queue) => turn,
             Some(_) = running.join_next() => RelayEvent::InputAnswered,
-            id = next_completed_elicitation(notices) => match visits.iter().position(|asked| *asked == id) {
-                Some(place) => RelayEvent::UrlElicitationDone(visits.swap_remove(place)),
+            id = next_completed_elicitation(notices) => match urls.iter().position(|asked| *asked == id) {
+                Some(index) => RelayEvent::UrlElicitationDone(urls.swap_remove(index)),
                 None => RelayEvent::InputAnswered,
             },
         }
@@ -221,24 +225,27 @@ impl PendingInput {
 
     fn add(
         &mut self,
-        asked: ServerInputRequest,
+        input_request: ServerInputRequest,
         context: &Context,
         lease: &UpstreamLease,
         unmet: &mut DeclinedInput,
     ) {
-        let Some(asked) = unmet.decline_unsupported(asked, context) else { return };
-        if let InputRequest::Url { id, .. } = &asked.request {
+        let Some(input_request) = unmet.decline_unsupported(input_request, context) else { return };
+        if let InputRequest::Url { id, .. } = &input_request.request {
             self.notifications.get_or_insert_with(|| lease.connection.notifications());
             self.url_elicitations.push(id.clone());
         }
-        let key = asked.responder.key();
-        let handle =
-            self.running.spawn(answer_request(asked, lease.active_call.active_calls(), context));
+        let key = input_request.responder.key();
+        let handle = self.running.spawn(answer_request(
+            input_request,
+            lease.active_call.active_calls(),
+            context,
+        ));
         self.by_key.insert(key, handle);
     }
 
-    fn withdraw(&mut self, question: InputRequestKey) {
-        if let Some(asking) = self.by_key.remove(&question) {
+    fn withdraw(&mut self, key: InputRequestKey) {
+        if let Some(asking) = self.by_key.remove(&key) {
             asking.abort();
         }
     }

@@ -86,9 +86,9 @@ pub struct UpstreamSettings {
 
 impl UpstreamSettings {
     /// Default settings for this address.
-    pub fn new(way: Address) -> Self {
+    pub fn new(address: Address) -> Self {
         Self {
-            address: way,
+            address,
             revisions: RevisionChoice::default(),
             dialect: builtin("spec").expect("the dialect `spec` is built in"),
             detects_dialect: false,
@@ -116,12 +116,14 @@ impl UpstreamSettings {
     /// A message with the host and the port of the upstream. The operator needs them; callers do not receive them.
     pub(super) fn with_address(&self, message: &str) -> String {
         let name = format!("`{}`", self.name());
-        let place = match &self.address {
+        let location = match &self.address {
             Address::Http(target) => target.url().authority().map(|place| place.as_str()),
             Address::Child(_) => None,
         };
-        match (place, message.strip_prefix(&name)) {
-            (Some(place), Some(rest)) if place != self.name() => format!("{name} ({place}){rest}"),
+        match (location, message.strip_prefix(&name)) {
+            (Some(location), Some(rest)) if location != self.name() => {
+                format!("{name} ({location}){rest}")
+            }
             _ => message.to_owned(),
         }
     }
@@ -137,7 +139,8 @@ impl UpstreamSettings {
     /// Whether the settings are the same. An upstream without a configuration comes from the command line, which does not
     /// change.
     pub(super) fn is_equivalent(&self, other: &Self) -> bool {
-        let treated = |it: &Self| (it.affinity, it.input_timeout, it.transparent);
+        let treated =
+            |settings: &Self| (settings.affinity, settings.input_timeout, settings.transparent);
         self.configuration == other.configuration
             && treated(self) == treated(other)
             && self.address.name() == other.address.name()

@@ -63,24 +63,24 @@ impl ActiveCalls {
     }
 
     /// Adds an active call.
-    pub(crate) fn add_call(&self, conversation: Option<Arc<str>>) -> ActiveCallHandle {
+    pub(crate) fn add_call(&self, session: Option<Arc<str>>) -> ActiveCallHandle {
         let mut inner = self.lock();
-        let is_heard = conversation.as_ref().is_none_or(|name| inner.gets_logs(name));
+        let is_listening = session.as_ref().is_none_or(|name| inner.gets_logs(name));
         let calls = &mut inner.calls;
         let number = calls.last().map_or(0, |last| last.number + 1);
-        let (is_answered, asides, waker) = (false, VecDeque::new(), None);
+        let (is_answered, out_of_band_queue, waker) = (false, VecDeque::new(), None);
         calls.push(ActiveCall {
             number,
-            client_session: conversation,
+            client_session: session,
             is_answered,
-            out_of_band: asides,
+            out_of_band: out_of_band_queue,
             waker,
         });
         drop(inner);
         ActiveCallHandle {
             out_of_band: OutOfBandQueue {
                 active_calls: self.clone(),
-                call: CallNumber::new(number, is_heard),
+                call: CallNumber::new(number, is_listening),
             },
         }
     }
@@ -118,7 +118,9 @@ impl ActiveCalls {
         let (asked, logged) = (self.clone(), self.clone());
         ClientOffer {
             capabilities: Arc::clone(capabilities),
-            on_input_request: Some(Arc::new(move |question| asked.route_request(question))),
+            on_input_request: Some(Arc::new(move |input_request| {
+                asked.route_request(input_request)
+            })),
             on_log: Some(Arc::new(move |event| logged.broadcast_log(&event))),
         }
     }
@@ -137,20 +139,20 @@ impl ActiveCalls {
 
     /// Routes an input request to the oldest call that accepts it, else to the client that alone owns the session.
     /// Without either it is declined. If a call was abandoned, the upstream may still be working on it.
-    fn route_request(&self, asked: ServerInputRequest) {
+    fn route_request(&self, input_request: ServerInputRequest) {
         let mut inner = self.lock();
         if let Some(caller) = inner.calls.iter_mut().find(|caller| caller.has_room()) {
-            return caller.push(OutOfBand::InputRequest(asked));
+            return caller.push(OutOfBand::InputRequest(input_request));
         }
         if let Some(client) = inner.only_client.clone().filter(SessionClient::is_open) {
             drop(inner);
-            return client.request_input(asked, self.clone());
+            return client.request_input(input_request, self.clone());
         }
         inner.has_stray_requests |= inner.has_abandoned_call;
-        inner.missed_roots |= matches!(asked.request, InputRequest::Roots);
+        inner.missed_roots |= matches!(input_request.request, InputRequest::Roots);
         // Outside of the lock: dropping an input request declines it.
         drop(inner);
-        drop(asked);
+        drop(input_request);
     }
 
     /// Sends a log message to all calls, since nothing identifies its call. Of the calls in one client session only the
@@ -160,11 +162,11 @@ impl ActiveCalls {
         let mut told: Vec<Arc<str>> = Vec::new();
         let mut inner = self.lock();
         for caller in &mut inner.calls {
-            if let Some(conversation) = &caller.client_session {
-                if told.contains(conversation) {
+            if let Some(session) = &caller.client_session {
+                if told.contains(session) {
                     continue;
                 }
-                told.push(Arc::clone(conversation));
+                told.push(Arc::clone(session));
             }
             // A call with a full queue loses messages.
             if caller.has_room() {
@@ -193,8 +195,8 @@ impl ActiveCall {
         self.out_of_band.len() < MAX_OUT_OF_BAND
     }
 
-    fn push(&mut self, aside: OutOfBand) {
-        self.out_of_band.push_back(aside);
+    fn push(&mut self, out_of_band: OutOfBand) {
+        self.out_of_band.push_back(out_of_band);
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
@@ -259,8 +261,8 @@ pub(crate) struct OutOfBandQueue {
 struct CallNumber(u64);
 
 impl CallNumber {
-    fn new(number: u64, is_heard: bool) -> Self {
-        Self(number << 1 | u64::from(is_heard))
+    fn new(number: u64, is_listening: bool) -> Self {
+        Self(number << 1 | u64::from(is_listening))
     }
 
     fn number(&self) -> u64 {
@@ -285,13 +287,14 @@ impl OutOfBandQueue {
 
     /// Whether an input request is queued.
     pub(crate) fn has_input_request(&self) -> bool {
-        let is_question = |aside: &OutOfBand| matches!(aside, OutOfBand::InputRequest(_));
+        let is_question =
+            |out_of_band: &OutOfBand| matches!(out_of_band, OutOfBand::InputRequest(_));
         self.with_entry(|own| own.out_of_band.iter().any(is_question)).unwrap_or(false)
     }
 
     fn poll(&self, context: &Context<'_>) -> Poll<Option<OutOfBand>> {
         let polled = self.with_entry(|own| match own.out_of_band.pop_front() {
-            Some(aside) => Poll::Ready(Some(aside)),
+            Some(out_of_band) => Poll::Ready(Some(out_of_band)),
             None => {
                 own.waker = Some(context.waker().clone());
                 Poll::Pending
@@ -302,18 +305,18 @@ impl OutOfBandQueue {
 
     fn with_entry<T>(&self, act: impl FnOnce(&mut ActiveCall) -> T) -> Option<T> {
         let calls = &mut self.active_calls.lock().calls;
-        let place = calls.binary_search_by_key(&self.call.number(), |caller| caller.number);
-        place.ok().map(|place| act(&mut calls[place]))
+        let search = calls.binary_search_by_key(&self.call.number(), |caller| caller.number);
+        search.ok().map(|index| act(&mut calls[index]))
     }
 }
 
 impl Drop for OutOfBandQueue {
     fn drop(&mut self) {
         let mut inner = self.active_calls.lock();
-        let place = inner.calls.binary_search_by_key(&self.call.number(), |caller| caller.number);
-        let own = place.ok().map(|place| inner.calls.remove(place));
+        let search = inner.calls.binary_search_by_key(&self.call.number(), |caller| caller.number);
+        let own = search.ok().map(|index| inner.calls.remove(index));
         inner.has_abandoned_call |= own.as_ref().is_some_and(|own| !own.is_answered);
-        let is_roots = |aside: &OutOfBand| matches!(aside, OutOfBand::InputRequest(asked) if matches!(asked.request, InputRequest::Roots));
+        let is_roots = |out_of_band: &OutOfBand| matches!(out_of_band, OutOfBand::InputRequest(input_request) if matches!(input_request.request, InputRequest::Roots));
         inner.missed_roots |= own.as_ref().is_some_and(|own| own.out_of_band.iter().any(is_roots));
         // Outside of the lock: dropping the queue declines its input requests.
         drop(inner);
@@ -332,8 +335,8 @@ mod tests {
         Event::Log { level: Level::Info, logger: None, data: Raw::from_value(&text) }
     }
 
-    fn text(aside: Option<OutOfBand>) -> Option<String> {
-        match aside? {
+    fn text(out_of_band: Option<OutOfBand>) -> Option<String> {
+        match out_of_band? {
             OutOfBand::Log(Event::Log { data, .. }) => Some(data.as_str().to_owned()),
             _ => None,
         }

@@ -31,13 +31,19 @@ impl UpstreamSessions {
     }
 
     fn gateway_session_key(&self) -> SessionKey {
-        let asks = self
+        let declared = self
             .gateway_capabilities
             .get()
-            .map(|asks| DeclaredInputs::of(asks))
+            .map(|capabilities| DeclaredInputs::of(capabilities))
             .unwrap_or_default();
         let era = self.gateway_session_era();
-        SessionKey { owner: SessionOwner::Gateway, era, inputs: asks, exclusive: false, lane: 0 }
+        SessionKey {
+            owner: SessionOwner::Gateway,
+            era,
+            inputs: declared,
+            exclusive: false,
+            lane: 0,
+        }
     }
 
     /// The preferred era of the gateway's own session: that of the only caller, else the newest.
@@ -69,8 +75,8 @@ impl UpstreamSessions {
     ) -> Result<UpstreamLease, Fault> {
         let era = self.serving_era(&call.context);
         let lease = self.lease_in_era(call, capabilities, era).await?;
-        let spoken = lease.connection.greeting().rules;
-        if spoken.is_of(era) {
+        let rules = lease.connection.greeting().rules;
+        if rules.is_of(era) {
             return Ok(lease);
         }
         self.connector.note_missing_era(era);
@@ -78,7 +84,7 @@ impl UpstreamSessions {
             lease.retire_connection();
         }
         drop(lease);
-        Box::pin(self.lease_in_era(call, capabilities, spoken.era)).await
+        Box::pin(self.lease_in_era(call, capabilities, rules.era)).await
     }
 
     async fn lease_in_era(
@@ -88,8 +94,8 @@ impl UpstreamSessions {
         era: Era,
     ) -> Result<UpstreamLease, Fault> {
         let (key, asks) = self.call_session_key(call, capabilities, era);
-        let conversation = call.context.session_name().cloned();
-        self.pool.lease(key, &asks, conversation).await
+        let session = call.context.session_name().cloned();
+        self.pool.lease(key, &asks, session).await
     }
 
     /// Routes log messages that belong to no call to the caller's own session from now on. Sessions that several
@@ -161,9 +167,10 @@ impl UpstreamSessions {
             Affinity::Session => session_name(context).map_or_else(principal, named),
             _ => principal(),
         };
-        let asks = self.settings.interactive && may_ask && capabilities.accepts_input_requests();
+        let may_request_input =
+            self.settings.interactive && may_ask && capabilities.accepts_input_requests();
         // A caller that accepts no input requests may still support extensions, for which some upstreams have tools.
-        let told = match asks {
+        let told = match may_request_input {
             true => Some(Arc::clone(capabilities)),
             false => capabilities::extensions_only(capabilities),
         };
@@ -173,14 +180,14 @@ impl UpstreamSessions {
             return main();
         }
         if affinity == Affinity::Request {
-            let asks = told.as_deref().map(DeclaredInputs::of).unwrap_or_default();
+            let declared = told.as_deref().map(DeclaredInputs::of).unwrap_or_default();
             let key =
-                SessionKey { owner: principal(), era, inputs: asks, exclusive: true, lane: 0 };
+                SessionKey { owner: principal(), era, inputs: declared, exclusive: true, lane: 0 };
             return (key, told.unwrap_or_else(nothing));
         }
-        if !asks {
-            let asks = told.as_deref().map(DeclaredInputs::of).unwrap_or_default();
-            let key = SessionKey { owner: own(), era, inputs: asks, exclusive: false, lane: 0 };
+        if !may_request_input {
+            let declared = told.as_deref().map(DeclaredInputs::of).unwrap_or_default();
+            let key = SessionKey { owner: own(), era, inputs: declared, exclusive: false, lane: 0 };
             return (key, told.unwrap_or_else(nothing));
         }
         let (owner, exclusive) = match context.session_name() {
@@ -190,8 +197,8 @@ impl UpstreamSessions {
                 (own, !self.connector.attributes_input_requests())
             }
         };
-        let asks = DeclaredInputs::of(capabilities);
-        (SessionKey { owner, era, inputs: asks, exclusive, lane: 0 }, Arc::clone(capabilities))
+        let declared = DeclaredInputs::of(capabilities);
+        (SessionKey { owner, era, inputs: declared, exclusive, lane: 0 }, Arc::clone(capabilities))
     }
 }
 
@@ -231,11 +238,11 @@ fn session_name(context: &Context) -> Option<Arc<str>> {
 
 /// The session name in a call's `_meta`.
 fn requested_session_name(context: &Context) -> Result<Option<Cow<'_, str>>, Fault> {
-    let beyond = context.caller().extra.as_ref();
-    let meta = beyond.and_then(|beyond| beyond.meta.as_ref()).and_then(Raw::as_object);
-    let Some(given) = meta.and_then(|meta| meta.get(SESSION_META_KEY)) else { return Ok(None) };
+    let extra = context.caller().extra.as_ref();
+    let meta = extra.and_then(|extra| extra.meta.as_ref()).and_then(Raw::as_object);
+    let Some(text) = meta.and_then(|meta| meta.get(SESSION_META_KEY)) else { return Ok(None) };
     let is_name = |name: &Cow<'_, str>| (1..=MAX_SESSION_NAME).contains(&name.len());
-    let name = unquote(given).filter(is_name).ok_or_else(|| {
+    let name = unquote(text).filter(is_name).ok_or_else(|| {
         let detail =
             format!("`_meta.{SESSION_META_KEY}` must be a string of 1 to {MAX_SESSION_NAME} bytes");
         Fault::new(FaultKind::InvalidParams, detail)
@@ -257,12 +264,12 @@ pub(crate) fn has_no_connection(name: &str) -> bool {
 /// Sets the log level of a session so that it covers the caller's level. Additional messages are harmless.
 pub(crate) async fn set_level(lease: &UpstreamLease, context: &Context) {
     let greeting = lease.connection.greeting();
-    let Some(wanted) = context.caller().log else { return };
+    let Some(level) = context.caller().log else { return };
     let sets = greeting.rules.session_log_level && greeting.server_info.capabilities.logging;
     // Without the gateway, the client would receive messages of the session's default level.
-    let is_usual = context.caller().rules.session_log_level && wanted == Level::Info;
-    if sets && !is_usual && lease.claim_lower_level(wanted) {
+    let is_usual = context.caller().rules.session_log_level && level == Level::Info;
+    if sets && !is_usual && lease.claim_lower_level(level) {
         // An upstream that refuses keeps its level.
-        _ = Box::pin(lease.connection.set_level(wanted)).await;
+        _ = Box::pin(lease.connection.set_level(level)).await;
     }
 }

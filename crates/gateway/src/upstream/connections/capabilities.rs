@@ -28,8 +28,8 @@ pub(crate) fn caller_capabilities(context: &Context) -> Arc<ClientCapabilities> 
 pub(crate) fn extensions_only(
     capabilities: &ClientCapabilities,
 ) -> Option<Arc<ClientCapabilities>> {
-    let said = capabilities.raw.as_ref().and_then(Raw::as_object)?;
-    let named = said.get("extensions").and_then(Object::new)?;
+    let message = capabilities.raw.as_ref().and_then(Raw::as_object)?;
+    let named = message.get("extensions").and_then(Object::new)?;
     if named.members().all(|(name, _)| name == TASKS_EXTENSION) {
         return None;
     }

@@ -47,9 +47,9 @@ struct DialectClient {
 }
 
 impl DialectClient {
-    fn new(way: Address, speak: RevisionChoice, profile: Arc<Profile>) -> Self {
-        let client = Client::new(way, Arc::clone(&profile));
-        let client = match speak {
+    fn new(address: Address, choice: RevisionChoice, profile: Arc<Profile>) -> Self {
+        let client = Client::new(address, Arc::clone(&profile));
+        let client = match choice {
             RevisionChoice::Revision(rules) => client.pin_revision(rules),
             RevisionChoice::Detect => client,
         };
@@ -102,15 +102,15 @@ impl ConnectionFailures {
 }
 
 impl UpstreamConnector {
-    pub(crate) fn new(way: Address, speak: RevisionChoice, profile: Arc<Profile>) -> Self {
-        let (began, failures) = (Instant::now(), Mutex::default());
-        let told = DialectClient::new(way, speak, profile);
+    pub(crate) fn new(address: Address, choice: RevisionChoice, profile: Arc<Profile>) -> Self {
+        let (started, failures) = (Instant::now(), Mutex::default());
+        let told = DialectClient::new(address, choice, profile);
         Self {
             configured: told,
             detected: OnceLock::new(),
             detects_dialect: false,
-            revisions: speak,
-            created: began,
+            revisions: choice,
+            created: started,
             failures,
         }
     }
@@ -191,13 +191,13 @@ impl UpstreamConnector {
         offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
         let capabilities = Arc::clone(&offer.capabilities);
-        let opening = OpenMode::Handshake { proposed_rules: rules, capabilities };
+        let mode = OpenMode::Handshake { proposed_rules: rules, capabilities };
         let setup = ConnectionSetup {
             on_input_request: offer.on_input_request.clone(),
             on_log: offer.on_log.clone(),
             // The id before it belongs to the handshake.
             after_id: number.saturating_sub(2),
-            ..ConnectionSetup::new(Arc::clone(&self.dialect_client().profile), opening)
+            ..ConnectionSetup::new(Arc::clone(&self.dialect_client().profile), mode)
         };
         Connection::open(Box::new(resumed), setup).await
     }
@@ -209,25 +209,26 @@ impl UpstreamConnector {
         let guessed = connected.as_ref().err().filter(|_| may_guess).and_then(detect_dialect);
         let Some(dialect) = guessed else { return connected };
         let (upstream, spoken) = (self.name(), dialect.name.clone());
-        let told = "the upstream deviates from the specification; using the detected dialect";
-        tracing::warn!(target: "creole", upstream, dialect = %spoken, "{told}");
+        let message = "the upstream deviates from the specification; using the detected dialect";
+        tracing::warn!(target: "creole", upstream, dialect = %spoken, "{message}");
         let profile = Arc::new(Profile { dialect, ..(*self.configured.profile).clone() });
-        let way = self.configured.client.address().clone();
-        let tongue = self.detected.get_or_init(|| DialectClient::new(way, self.revisions, profile));
-        self.connect_as(tongue, offer, caller).await
+        let address = self.configured.client.address().clone();
+        let client =
+            self.detected.get_or_init(|| DialectClient::new(address, self.revisions, profile));
+        self.connect_as(client, offer, caller).await
     }
 
     async fn connect_as(
         &self,
-        tongue: &DialectClient,
+        client: &DialectClient,
         offer: &ClientOffer,
         caller: Era,
     ) -> Result<Connection, Fault> {
         #[cfg(test)]
-        if let Some(connecting) = in_process::connect(self, &tongue.profile, offer) {
+        if let Some(connecting) = in_process::connect(self, &client.profile, offer) {
             return connecting.await;
         }
-        tongue.client.connect_in(caller, offer).await
+        client.client.connect_in(caller, offer).await
     }
 
     /// Fails immediately during the backoff after a failure.
@@ -237,10 +238,10 @@ impl UpstreamConnector {
         for state in [Some(&failures.start_failures), own].into_iter().flatten() {
             let RestartDecision::Wait(wait) = state.restarts.decide(now) else { continue };
             let seconds = wait.as_secs() + 1;
-            let why = state.failure.as_ref().map_or("it exited", |fault| &fault.detail);
+            let reason = state.failure.as_ref().map_or("it exited", |fault| &fault.detail);
             let name = self.name();
             let detail =
-                format!("`{name}` is not available ({why}); the next attempt is in {seconds} s");
+                format!("`{name}` is not available ({reason}); the next attempt is in {seconds} s");
             return Err(Fault::new(FaultKind::BackendUnavailable, detail).with_subject(name));
         }
         Ok(())
@@ -307,31 +308,31 @@ pub(crate) mod in_process {
 
     /// Opens a connection to the server, if it is in this process.
     pub(crate) fn connect(
-        dialer: &super::UpstreamConnector,
+        connector: &super::UpstreamConnector,
         profile: &Arc<Profile>,
         offer: &ClientOffer,
     ) -> Option<BoxFuture<'static, Result<Connection, Fault>>> {
         let servers = SERVERS.lock();
-        let name = dialer.name().to_owned();
+        let name = connector.name().to_owned();
         let serve = Arc::clone(servers.as_ref()?.get(&name)?);
         let capabilities = Arc::clone(&offer.capabilities);
         // They use the handshake, unless the test sets another mode.
-        let opening = match dialer.revisions {
+        let mode = match connector.revisions {
             super::RevisionChoice::Revision(rules) if !rules.has_handshake() => {
                 OpenMode::Stateless { rules }
             }
             _ => OpenMode::Handshake { proposed_rules: Rules::NEWEST_HANDSHAKE, capabilities },
         };
-        let (on_question, on_log) = (offer.on_input_request.clone(), offer.on_log.clone());
+        let (on_input_request, on_log) = (offer.on_input_request.clone(), offer.on_log.clone());
         let setup = ConnectionSetup {
-            on_input_request: on_question,
+            on_input_request,
             on_log,
-            ..ConnectionSetup::new(Arc::clone(profile), opening)
+            ..ConnectionSetup::new(Arc::clone(profile), mode)
         };
         Some(Box::pin(async move {
-            let (ours, theirs) = memory_pair();
-            serve(theirs);
-            let (input, output) = ours.split();
+            let (local, remote) = memory_pair();
+            serve(remote);
+            let (input, output) = local.split();
             Connection::open(Box::new(LineServer::new(name, input, output)), setup).await
         }))
     }

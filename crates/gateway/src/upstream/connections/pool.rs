@@ -142,7 +142,7 @@ impl UpstreamSlot {
     /// Returns the connection and opens it if necessary.
     async fn open(
         &self,
-        dialer: &UpstreamConnector,
+        connector: &UpstreamConnector,
         (owner, era): (&SessionOwner, Era),
         capabilities: &Arc<ClientCapabilities>,
         changes: &broadcast::Sender<SessionChange>,
@@ -154,11 +154,11 @@ impl UpstreamSlot {
         if let Some(closed) = self.cell.take().and_then(|gone| gone.close_reason())
             && !closed.session_lost
         {
-            dialer.record_failure(&closed.fault, owner);
+            connector.record_failure(&closed.fault, owner);
         }
         self.active_calls.reset();
         let connection =
-            dialer.open(&self.active_calls.client_offer(capabilities), owner, era).await?;
+            connector.open(&self.active_calls.client_offer(capabilities), owner, era).await?;
         if let Some(key) = self.key.clone().filter(|_| *owner != SessionOwner::Gateway) {
             tokio::spawn(forward_changes(connection.notifications(), key, changes.clone()));
         }
@@ -171,14 +171,14 @@ impl UpstreamSlot {
 impl UpstreamPool {
     /// A pool with these limits: connections of callers in total, and per principal.
     pub(crate) fn new(
-        dialer: Arc<UpstreamConnector>,
+        connector: Arc<UpstreamConnector>,
         parked_calls: Arc<dyn EvictParkedCall>,
-        (most, share): (usize, usize),
+        (max, share): (usize, usize),
     ) -> Arc<Self> {
         let pool = Arc::new(Self {
-            connector: dialer,
+            connector,
             parked_calls,
-            slots: Mutex::new(UpstreamSlots::new(most, share)),
+            slots: Mutex::new(UpstreamSlots::new(max, share)),
             changes: broadcast::Sender::new(CHANGE_QUEUE),
             is_closed: AtomicBool::new(false),
         });
@@ -192,30 +192,23 @@ impl UpstreamPool {
         &self,
         key: SessionKey,
         capabilities: &Arc<ClientCapabilities>,
-        conversation: Option<Arc<str>>,
+        session: Option<Arc<str>>,
     ) -> Result<UpstreamLease, Fault> {
         let (owner, era) = (key.owner.clone(), key.era);
-        let (slot, turn, lane) = match key.exclusive {
+        let (slot, permit, lane) = match key.exclusive {
             false => (self.slot_for(key)?, None, 0),
             true => {
-                let (slot, turn, lane) = Box::pin(self.lease_exclusive(key)).await?;
-                (slot, Some(turn), lane)
+                let (slot, permit, lane) = Box::pin(self.lease_exclusive(key)).await?;
+                (slot, Some(permit), lane)
             }
         };
-        if turn.is_some() {
+        if permit.is_some() {
             slot.retire_if_stray();
         }
         // Added before the connection opens: some upstreams send input requests immediately.
-        let joined = slot.active_calls.add_call(conversation);
+        let joined = slot.active_calls.add_call(session);
         let (connection, is_new) = self.open_slot(&slot, (&owner, era), capabilities).await?;
-        Ok(UpstreamLease {
-            connection,
-            active_call: joined,
-            lane,
-            permit: turn,
-            pool_slot: slot,
-            is_new,
-        })
+        Ok(UpstreamLease { connection, active_call: joined, lane, permit, pool_slot: slot, is_new })
     }
 
     /// Opens a session for no call. Its input requests go to this client, if there is one.
@@ -242,14 +235,14 @@ impl UpstreamPool {
         &self,
         key: SessionKey,
         capabilities: &Arc<ClientCapabilities>,
-        conversation: Option<Arc<str>>,
+        session: Option<Arc<str>>,
     ) -> Result<UpstreamLease, Fault> {
         let (owner, era) = (key.owner.clone(), key.era);
         let (lane, exclusive) = (key.lane, key.exclusive);
         let slot = self.slot_for(key)?;
         let joined = match exclusive {
-            true => ActiveCalls::default().add_call(conversation),
-            false => slot.active_calls.add_call(conversation),
+            true => ActiveCalls::default().add_call(session),
+            false => slot.active_calls.add_call(session),
         };
         let (connection, is_new) = self.open_slot(&slot, (&owner, era), capabilities).await?;
         Ok(UpstreamLease {
@@ -291,16 +284,16 @@ impl UpstreamPool {
                     Err(_) if lane > 0 => break,
                     slot => slot?,
                 };
-                if let Ok(turn) = Arc::clone(&slot.exclusive).try_acquire_owned() {
-                    return Ok((slot, turn, lane));
+                if let Ok(permit) = Arc::clone(&slot.exclusive).try_acquire_owned() {
+                    return Ok((slot, permit, lane));
                 }
                 if running.is_none() && !slot.is_parked.load(Ordering::Acquire) {
                     running = Some((slot, lane));
                 }
             }
             if let Some((slot, lane)) = running {
-                let turn = self.wait_exclusive(&slot).await?;
-                return Ok((slot, turn, lane));
+                let permit = self.wait_exclusive(&slot).await?;
+                return Ok((slot, permit, lane));
             }
             let Some(principal) = key.owner.principal() else { break };
             let Some(freed) = self.parked_calls.evict_oldest(principal) else { break };
@@ -311,8 +304,8 @@ impl UpstreamPool {
     }
 
     async fn wait_exclusive(&self, slot: &UpstreamSlot) -> Result<OwnedSemaphorePermit, Fault> {
-        let turn = timeout(EXCLUSIVE_WAIT, Arc::clone(&slot.exclusive).acquire_owned()).await;
-        turn.ok().and_then(Result::ok).ok_or_else(|| {
+        let permit = timeout(EXCLUSIVE_WAIT, Arc::clone(&slot.exclusive).acquire_owned()).await;
+        permit.ok().and_then(Result::ok).ok_or_else(|| {
             let name = self.connector.name();
             let detail = format!(
                 "`{name}` handles one call that may request input at a time, and another one is \
@@ -326,12 +319,12 @@ impl UpstreamPool {
         self.lock().get_or_insert(key).map_err(|full| {
             let name = self.connector.name();
             let detail = match full {
-                PoolFull::All(most) => {
-                    format!("all {most} connections to `{name}` are in use (the limit is \
+                PoolFull::All(max) => {
+                    format!("all {max} connections to `{name}` are in use (the limit is \
                         `max_sessions`); try again later")
                 }
-                PoolFull::PerOwner(most) => {
-                    format!("this principal uses all of its {most} connections to `{name}`; try again later")
+                PoolFull::PerOwner(max) => {
+                    format!("this principal uses all of its {max} connections to `{name}`; try again later")
                 }
             };
             Fault::new(FaultKind::Busy, detail)
@@ -364,7 +357,8 @@ impl UpstreamPool {
     /// there were any.
     pub(crate) fn retire_era(&self, era: Era) -> bool {
         let is_of = |slot: &UpstreamSlot| {
-            slot.connection_if_open().is_some_and(|it| it.greeting().rules.is_of(era))
+            slot.connection_if_open()
+                .is_some_and(|connection| connection.greeting().rules.is_of(era))
         };
         self.lock().remove_matching(is_of)
     }

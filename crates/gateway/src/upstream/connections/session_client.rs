@@ -81,17 +81,17 @@ impl SessionClient {
     }
 
     /// Sends the client an input request that belongs to no call.
-    pub(crate) fn request_input(self, asked: ServerInputRequest, callers: ActiveCalls) {
-        let ServerInputRequest { request: mut question, responder: reply, .. } = asked;
-        self.chain.rewrite_input_request(&mut question);
-        let roots = RootsRequestGuard::of(&question, callers);
+    pub(crate) fn request_input(self, input_request: ServerInputRequest, callers: ActiveCalls) {
+        let ServerInputRequest { mut request, responder, .. } = input_request;
+        self.chain.rewrite_input_request(&mut request);
+        let roots = RootsRequestGuard::of(&request, callers);
         let counted =
             roots.is_some().then(|| PendingRootsGuard::new(self.pending_roots_requests.clone()));
         tokio::spawn(async move {
-            let answered = timeout(self.input_timeout, self.session.request_input(question)).await;
-            if let (Ok(answer), true) = (answered, self.session.is_open()) {
-                roots.into_iter().for_each(|roots| roots.resolve(&reply));
-                reply.respond(answer.map_err(InputRequestError::declined));
+            let result = timeout(self.input_timeout, self.session.request_input(request)).await;
+            if let (Ok(response), true) = (result, self.session.is_open()) {
+                roots.into_iter().for_each(|roots| roots.resolve(&responder));
+                responder.respond(response.map_err(InputRequestError::declined));
             }
             if let Some(counted) = counted {
                 apply_roots().await;
@@ -131,8 +131,8 @@ pub(crate) struct RootsRequestGuard(ActiveCalls);
 
 impl RootsRequestGuard {
     /// `None` for other input requests.
-    pub(crate) fn of(question: &InputRequest, callers: ActiveCalls) -> Option<Self> {
-        matches!(question, InputRequest::Roots).then(|| {
+    pub(crate) fn of(input_request: &InputRequest, callers: ActiveCalls) -> Option<Self> {
+        matches!(input_request, InputRequest::Roots).then(|| {
             callers.set_missed_roots(true);
             Self(callers)
         })
@@ -140,8 +140,8 @@ impl RootsRequestGuard {
 
     /// Records that the client has responded or declined. If the upstream no longer waits, the request counts as
     /// missed.
-    pub(crate) fn resolve(self, reply: &InputResponder) {
-        if reply.id().is_some() {
+    pub(crate) fn resolve(self, responder: &InputResponder) {
+        if responder.id().is_some() {
             self.0.set_missed_roots(false);
         }
     }

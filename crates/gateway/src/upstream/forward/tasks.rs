@@ -84,8 +84,10 @@ impl TaskFollower<'_> {
             }
             match &task.state {
                 TaskState::Working => {}
-                TaskState::InputRequired(asks) if asks.is_empty() => {}
-                TaskState::InputRequired(asks) => return self.request_input(id, asks.clone()),
+                TaskState::InputRequired(input_requests) if input_requests.is_empty() => {}
+                TaskState::InputRequired(input_requests) => {
+                    return self.request_input(id, input_requests.clone());
+                }
                 TaskState::Cancelled => {
                     let detail = "the upstream cancelled the task";
                     return Fault::new(FaultKind::TaskCancelled, detail).into();
@@ -140,18 +142,19 @@ impl TaskFollower<'_> {
             };
             return self.parked_calls.run(beginning, self.lease, self.context).await;
         }
-        let mut calling = self.lease.connection.start_call(request);
-        relay::relay_call(&mut calling, &mut self.lease, self.context).await
+        let mut call = self.lease.connection.start_call(request);
+        relay::relay_call(&mut call, &mut self.lease, self.context).await
     }
 
     /// Ends the round with the input requests of the task. If the caller accepts input requests while it waits,
     /// [`creole::input`] sends them and repeats the call.
-    fn request_input(&self, id: &str, asks: Vec<KeyedInputRequest>) -> Outcome {
+    fn request_input(&self, id: &str, input_requests: Vec<KeyedInputRequest>) -> Outcome {
         let is_missing = |ask: &&KeyedInputRequest| !ask.question.is_allowed_by(self.capabilities);
-        let missing: Vec<_> = asks.iter().filter(is_missing).map(|ask| &ask.question).collect();
+        let missing: Vec<_> =
+            input_requests.iter().filter(is_missing).map(|ask| &ask.question).collect();
         match missing.is_empty() {
             true => Outcome::InputRequired {
-                requests: asks,
+                requests: input_requests,
                 request_state: Some(self.request_state(id)),
             },
             false => missing_capability(&missing).into(),
@@ -164,13 +167,13 @@ impl TaskFollower<'_> {
 
     /// Sends the caller's input responses to the task.
     async fn send_responses(&self, id: &str) -> Result<(), Fault> {
-        let answers: std::collections::BTreeMap<_, _> = self.context.input_responses().collect();
-        self.update(id, Raw::from_value(&answers)).await
+        let responses: std::collections::BTreeMap<_, _> = self.context.input_responses().collect();
+        self.update(id, Raw::from_value(&responses)).await
     }
 
-    async fn update(&self, id: &str, answers: Raw) -> Result<(), Fault> {
+    async fn update(&self, id: &str, responses: Raw) -> Result<(), Fault> {
         let id = id.to_owned();
-        match self.send(Operation::UpdateTask { id, responses: answers }).await {
+        match self.send(Operation::UpdateTask { id, responses }).await {
             Outcome::Fail(fault) => Err(fault),
             _ => Ok(()),
         }

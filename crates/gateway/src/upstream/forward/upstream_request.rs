@@ -22,8 +22,8 @@ pub(crate) fn upstream_request(
     let caller = context.caller();
     // A session received the client information at the handshake.
     let client = caller.client.as_ref().filter(|_| rules.request_meta);
-    let beyond = caller.extra.as_deref();
-    let terms = CallOptions {
+    let extra = caller.extra.as_deref();
+    let options = CallOptions {
         capabilities: Arc::clone(capabilities),
         client_info: client.cloned(),
         log_level: caller.log,
@@ -32,10 +32,10 @@ pub(crate) fn upstream_request(
         task_preference: tasking,
         idle_timeout: None,
         total_timeout: None,
-        meta: beyond.and_then(|beyond| beyond.meta.clone()),
-        params: beyond.and_then(|beyond| beyond.params.clone()),
+        meta: extra.and_then(|extra| extra.meta.clone()),
+        params: extra.and_then(|extra| extra.params.clone()),
     };
-    CallRequest { operation, options: terms }
+    CallRequest { operation, options }
 }
 
 /// The input responses and the state for an upstream of the stateless era. Responses may come without state: the
@@ -44,12 +44,12 @@ fn input_responses(context: &Context) -> Option<InputResponses> {
     let state = match context.request_state() {
         None if context.input_responses().next().is_none() => return None,
         None => None,
-        Some(kept) => match RequestState::decode(kept)? {
+        Some(stored) => match RequestState::decode(stored)? {
             RequestState::Relay(state) => state,
             _ => return None,
         },
     };
-    let answers: std::collections::BTreeMap<_, _> = context.input_responses().collect();
-    let answers = (!answers.is_empty()).then(|| Raw::from_value(&answers));
-    Some(InputResponses { responses: answers, request_state: state })
+    let responses: std::collections::BTreeMap<_, _> = context.input_responses().collect();
+    let responses = (!responses.is_empty()).then(|| Raw::from_value(&responses));
+    Some(InputResponses { responses, request_state: state })
 }

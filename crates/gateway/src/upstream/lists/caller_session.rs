@@ -63,11 +63,11 @@ impl UpstreamLists {
             true => Arc::clone(capabilities),
             false => capabilities::extensions_only(capabilities)?,
         };
-        let (era, asks) = (Rules::CANONICAL.era, DeclaredInputs::of(&told));
+        let (era, declared) = (Rules::CANONICAL.era, DeclaredInputs::of(&told));
         let key = SessionKey {
             owner: SessionOwner::ListsOnly,
             era,
-            inputs: asks,
+            inputs: declared,
             exclusive: false,
             lane: 0,
         };
@@ -90,11 +90,11 @@ impl UpstreamLists {
                 tasks: false,
                 ..ClientCapabilities::clone(&own.capabilities)
             });
-            let (era, asks) = (SESSION_ERA, DeclaredInputs::of(&capabilities));
+            let (era, declared) = (SESSION_ERA, DeclaredInputs::of(&capabilities));
             let key = SessionKey {
                 owner: SessionOwner::ListsOnly,
                 era,
-                inputs: asks,
+                inputs: declared,
                 exclusive: true,
                 lane: 0,
             };
@@ -163,8 +163,8 @@ impl UpstreamLists {
         // No call is active in a session that only lists.
         let lists_only = own.key.owner == SessionOwner::ListsOnly;
         let caller = lease.as_mut().filter(|_| !lists_only).map(|lease| (lease, context));
-        let mut asker = ListFetcher { connection: &connection, capabilities, caller };
-        let listed = Box::pin(list_fetch::fetch(&mut asker, kind)).await?;
+        let mut fetcher = ListFetcher { connection: &connection, capabilities, caller };
+        let listed = Box::pin(list_fetch::fetch(&mut fetcher, kind)).await?;
         let is_announced = connection.greeting().server_info.capabilities.list_changed
             && *connection.notifications_available().borrow()
             && !own.is_stateless;
@@ -198,8 +198,8 @@ impl UpstreamLists {
                 Box::pin(self.sessions.pool.lease_for_task(key, capabilities, None)).await?
             }
             _ => {
-                let conversation = context.session_name().cloned();
-                let lease = self.sessions.pool.lease(key, capabilities, conversation);
+                let session = context.session_name().cloned();
+                let lease = self.sessions.pool.lease(key, capabilities, session);
                 Box::pin(lease).await?
             }
         };

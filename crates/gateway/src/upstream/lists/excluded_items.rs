@@ -59,8 +59,9 @@ impl ExcludedItems {
     /// All excluded items with their lists.
     pub(crate) fn all(&self) -> Vec<(ListKind, ExcludedItem)> {
         let said = self.lock();
-        let each =
-            said.iter().flat_map(|((kind, _), items)| items.iter().map(|it| (*kind, it.clone())));
+        let each = said.iter().flat_map(|((kind, _), items)| {
+            items.iter().map(|excluded_item| (*kind, excluded_item.clone()))
+        });
         each.collect()
     }
 

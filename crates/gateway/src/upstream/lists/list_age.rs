@@ -66,10 +66,10 @@ impl ListAges {
 
     /// The remaining time to live of a list, if the upstream has it. If the upstream announces changes, a list counts
     /// as just fetched.
-    pub(crate) fn remaining_ttl(&self, kind: ListKind, is_told: bool) -> Option<Duration> {
+    pub(crate) fn remaining_ttl(&self, kind: ListKind, is_notified: bool) -> Option<Duration> {
         let all = self.lock();
         let known = all.get(kind.member())?;
-        let age = if is_told { Duration::ZERO } else { known.fetched_at.elapsed() };
+        let age = if is_notified { Duration::ZERO } else { known.fetched_at.elapsed() };
         Some(known.ttl.saturating_sub(age))
     }
 

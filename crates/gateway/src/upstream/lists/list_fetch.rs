@@ -68,8 +68,8 @@ impl<'a> ListFetcher<'a> {
         match &mut self.caller {
             None => self.connection.call_without_input(request).await,
             Some((lease, context)) => {
-                let mut calling = self.connection.start_call(request);
-                relay::relay_call(&mut calling, lease, context).await
+                let mut call = self.connection.start_call(request);
+                relay::relay_call(&mut call, lease, context).await
             }
         }
     }
@@ -77,7 +77,7 @@ impl<'a> ListFetcher<'a> {
 
 /// Fetches a whole list.
 pub(crate) async fn fetch(
-    asker: &mut ListFetcher<'_>,
+    fetcher: &mut ListFetcher<'_>,
     kind: ListKind,
 ) -> Result<FetchedList, Fault> {
     let cache = CacheHints { ttl_ms: u64::MAX, public: true };
@@ -85,7 +85,7 @@ pub(crate) async fn fetch(
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let request = CallRequest::new(Operation::List(kind, cursor.clone()));
-        let page = match asker.send(request).await {
+        let page = match fetcher.send(request).await {
             Outcome::Complete(Payload::Page(page)) => page,
             Outcome::Fail(fault) => return Err(fault),
             _ => {
@@ -134,8 +134,8 @@ pub(crate) fn remote_items(
                 task_support: task_support(item, decides),
                 decides_task: decides,
             }),
-            Err(why) => {
-                let (name, reason) = (item.name().to_owned(), why.to_string());
+            Err(error) => {
+                let (name, reason) = (item.name().to_owned(), error.to_string());
                 left_out.push(ExcludedItem { name, reason });
             }
         }

@@ -295,8 +295,8 @@ mod tests {
 
     fn key(principal: &str) -> SessionKey {
         let owner = SessionOwner::Principal(principal.into());
-        let (era, asks) = (creole::proto::revision::Era::Handshake, DeclaredInputs::default());
-        SessionKey { owner, era, inputs: asks, exclusive: false, lane: 0 }
+        let (era, declared) = (creole::proto::revision::Era::Handshake, DeclaredInputs::default());
+        SessionKey { owner, era, inputs: declared, exclusive: false, lane: 0 }
     }
 
     fn fetched(items: Vec<Arc<Definition>>) -> FetchedSessionList {
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(lists.lock().sessions.len(), MAX_SESSIONS);
         assert!(names(&lists, "0").is_none(), "the oldest entry is evicted");
         assert!(names(&lists, &(2 * MAX_SESSIONS - 1).to_string()).is_some());
-        let many = |it: &str| (0..MAX_DEFINITIONS).map(|n| tool(&n.to_string(), it)).collect();
+        let many = |text: &str| (0..MAX_DEFINITIONS).map(|n| tool(&n.to_string(), text)).collect();
         lists.set_session_list(ListKind::Tools, &key("big"), fetched(many("a")), |items| {
             items.into()
         });

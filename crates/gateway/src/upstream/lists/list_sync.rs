@@ -32,17 +32,21 @@ pub(crate) const REFRESH_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) async fn run_list_sync(lists: Weak<UpstreamLists>) {
     let mut attempts: u32 = 0;
     loop {
-        let Some(mut start) = lists.upgrade().map(|it| it.startup.start_time()) else { return };
+        let Some(mut start) =
+            lists.upgrade().map(|upstream_lists| upstream_lists.startup.start_time())
+        else {
+            return;
+        };
         // An upstream that is dropped before it starts is not kept by this task.
         if start.wait_for(Option::is_some).await.is_err() {
             return;
         }
         let Some(strong) = lists.upgrade() else { return };
         match strong.connect_and_fetch().await {
-            Ok((connection, ears)) => {
+            Ok((connection, sources)) => {
                 attempts = 0;
                 drop(strong);
-                follow_notifications(&lists, connection, ears).await;
+                follow_notifications(&lists, connection, sources).await;
             }
             Err(fault) => {
                 attempts = attempts.saturating_add(1);
@@ -61,7 +65,7 @@ impl UpstreamLists {
         let connection = self.sessions.gateway_connection().await?;
         let greeting = Arc::clone(connection.greeting());
         let mut capabilities = greeting.server_info.capabilities;
-        let (ears, is_heard) = NotificationSources::of(&connection);
+        let (sources, is_listening) = NotificationSources::of(&connection);
         // The gateway polls the lists, so it can announce changes even if the upstream does not.
         capabilities.list_changed = true;
         if let Some(endpoint) = self.endpoint() {
@@ -78,14 +82,14 @@ impl UpstreamLists {
         let declared = declared.map(|(kind, _)| *kind).collect();
         self.status_record.set_server(greeting.version.clone(), declared);
         self.fetch_all_lists(&connection).await?;
-        let is_heard = self.subscriptions.restore(&connection).await && is_heard;
-        self.set_announces_changes(&connection, is_heard);
+        let is_listening = self.subscriptions.restore(&connection).await && is_listening;
+        self.set_announces_changes(&connection, is_listening);
         let is_first = self.startup.set_ready();
         if self.startup.take_missed() || !is_first {
             // Lists may have changed while the gateway was not connected, or a client fetched them too early.
             self.announce_all_changes();
         }
-        Ok((connection, ears))
+        Ok((connection, sources))
     }
 
     /// Fetches every list that the upstream declares. Each list fails on its own; only the end of the session is an
@@ -154,7 +158,7 @@ impl UpstreamLists {
         &self,
         connection: &Connection,
         kind: ListKind,
-        is_told: bool,
+        is_notified: bool,
     ) {
         let kinds: &[ListKind] = match kind {
             ListKind::Resources | ListKind::Templates => {
@@ -163,16 +167,16 @@ impl UpstreamLists {
             other => &[other],
         };
         for kind in kinds {
-            self.refetch_one(connection, *kind, is_told).await;
+            self.refetch_one(connection, *kind, is_notified).await;
         }
     }
 
-    async fn refetch_one(&self, connection: &Connection, kind: ListKind, is_told: bool) {
+    async fn refetch_one(&self, connection: &Connection, kind: ListKind, is_notified: bool) {
         let changed = self.fetch_list(connection, kind).await.unwrap_or_else(|fault| {
             self.record_list_failure(kind, &fault);
             false
         });
-        if changed || is_told {
+        if changed || is_notified {
             self.announce(Change::List(kind));
         }
     }
@@ -233,7 +237,7 @@ impl UpstreamLists {
 
     /// Fetches a list. Returns whether it has changed.
     async fn fetch_list(&self, connection: &Connection, kind: ListKind) -> Result<bool, Fault> {
-        let began = Instant::now();
+        let started = Instant::now();
         let listed = match list_fetch::fetch(&mut ListFetcher::for_gateway(connection), kind).await
         {
             // Many upstreams have resources and do not implement templates.
@@ -243,7 +247,7 @@ impl UpstreamLists {
             }
             listed => listed?,
         };
-        self.status_record.set_latency(began.elapsed());
+        self.status_record.set_latency(started.elapsed());
         self.failures.clear(kind);
         self.excluded_items.replace(
             self.name(),
@@ -291,7 +295,10 @@ impl UpstreamLists {
         let (remotes, mut left_out) =
             list_fetch::remote_items(kind, &shaped, naming, &endpoint, decides);
         let taken = self.source().set_items(kind, remotes).into_iter();
-        left_out.extend(taken.map(|it| ExcludedItem { reason: it.to_string(), name: it.name }));
+        left_out.extend(taken.map(|name_collision| ExcludedItem {
+            reason: name_collision.to_string(),
+            name: name_collision.name,
+        }));
         self.excluded_items.replace(self.name(), kind, ExclusionReason::Name, left_out);
     }
 
@@ -315,9 +322,9 @@ impl UpstreamLists {
             let mut left_out = Vec::new();
             items.retain(|tool| {
                 let mirrors = tool.mirrored_headers();
-                let why = mirrors.as_ref().err().map(ToString::to_string);
+                let cause = mirrors.as_ref().err().map(ToString::to_string);
                 let name = tool.name().to_owned();
-                left_out.extend(why.map(|reason| ExcludedItem { name, reason }));
+                left_out.extend(cause.map(|reason| ExcludedItem { name, reason }));
                 mirrors.is_ok()
             });
             self.excluded_items.replace(self.name(), kind, ExclusionReason::Headers, left_out);

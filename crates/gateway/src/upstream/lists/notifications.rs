@@ -35,8 +35,8 @@ impl NotificationSources {
     /// The notifications from now on, and whether they can be received now.
     pub(crate) fn of(connection: &Connection) -> (Self, bool) {
         let mut hearing = connection.notifications_available();
-        let is_heard = *hearing.borrow_and_update();
-        (Self { notifications: connection.notifications(), available: hearing }, is_heard)
+        let is_listening = *hearing.borrow_and_update();
+        (Self { notifications: connection.notifications(), available: hearing }, is_listening)
     }
 }
 
@@ -44,16 +44,24 @@ impl NotificationSources {
 pub(crate) async fn follow_notifications(
     lists: &Weak<UpstreamLists>,
     connection: Connection,
-    ears: NotificationSources,
+    sources: NotificationSources,
 ) {
-    let NotificationSources { notifications: mut notices, available: mut hearing } = ears;
-    let Some(mut elsewhere) = lists.upgrade().map(|it| it.sessions.pool.changes()) else {
+    let NotificationSources { notifications: mut notices, available: mut hearing } = sources;
+    let Some(mut elsewhere) =
+        lists.upgrade().map(|upstream_lists| upstream_lists.sessions.pool.changes())
+    else {
         return;
     };
-    let Some(mut lost) = lists.upgrade().map(|it| it.subscriptions.stream_losses()) else {
+    let Some(mut lost) =
+        lists.upgrade().map(|upstream_lists| upstream_lists.subscriptions.stream_losses())
+    else {
         return;
     };
-    let Some(mut changed) = lists.upgrade().map(|it| it.sessions.era_changes()) else { return };
+    let Some(mut changed) =
+        lists.upgrade().map(|upstream_lists| upstream_lists.sessions.era_changes())
+    else {
+        return;
+    };
     // When missed notifications are made up for: after a delay, in case more are missed.
     let mut due = None;
     loop {
@@ -71,8 +79,8 @@ pub(crate) async fn follow_notifications(
             }
             Ok(()) = hearing.changed() => {
                 let Some(lists) = lists.upgrade() else { return };
-                let is_heard = *hearing.borrow_and_update();
-                due = is_heard.then(|| Instant::now() + RECONNECT_PAUSE);
+                let is_listening = *hearing.borrow_and_update();
+                due = is_listening.then(|| Instant::now() + RECONNECT_PAUSE);
                 // The lists must be polled from now on, and earlier notifications may have been missed.
                 lists.set_announces_changes(&connection, false);
                 continue;
@@ -144,7 +152,9 @@ fn next_retry(lists: &Weak<UpstreamLists>) -> Option<Instant> {
 async fn chain_changed(lists: &Weak<UpstreamLists>) {
     loop {
         sleep(CHAIN_CHECK_INTERVAL).await;
-        let Some(chain) = lists.upgrade().map(|it| it.settings.chain.clone()) else {
+        let Some(chain) =
+            lists.upgrade().map(|upstream_lists| upstream_lists.settings.chain.clone())
+        else {
             return std::future::pending().await;
         };
         let asked = tokio::task::spawn_blocking(move || chain.definitions_changed());
@@ -156,18 +166,18 @@ async fn chain_changed(lists: &Weak<UpstreamLists>) {
 
 impl UpstreamLists {
     /// Records whether the upstream announces changes of its lists, as its capabilities declare.
-    pub(crate) fn set_announces_changes(&self, connection: &Connection, is_heard: bool) {
+    pub(crate) fn set_announces_changes(&self, connection: &Connection, is_listening: bool) {
         let tells = connection.greeting().server_info.capabilities.list_changed;
-        self.announces_changes.store(tells && is_heard, Ordering::Release);
+        self.announces_changes.store(tells && is_listening, Ordering::Release);
     }
 
     /// Opens the notification stream of a stateless upstream again after it ended.
     async fn reopen_notifications(&self, connection: &Connection) {
         self.set_announces_changes(connection, false);
         sleep(RECONNECT_PAUSE).await;
-        let is_heard = self.subscriptions.restore(connection).await;
+        let is_listening = self.subscriptions.restore(connection).await;
         self.refetch_all_lists(connection).await;
-        self.set_announces_changes(connection, is_heard);
+        self.set_announces_changes(connection, is_listening);
         self.announce_all_changes();
     }
 

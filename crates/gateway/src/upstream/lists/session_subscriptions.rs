@@ -108,7 +108,10 @@ impl SessionSubscriptions {
         mut act: impl FnMut(&str) -> bool,
     ) {
         for ((_, uri), all) in &mut self.lock().placements {
-            for watcher in all.iter_mut().filter(|it| it.key.as_ref() == Some(key)) {
+            for watcher in all
+                .iter_mut()
+                .filter(|subscription_placement| subscription_placement.key.as_ref() == Some(key))
+            {
                 if watcher.is_in_gateway_session != is_in_main && act(uri) {
                     watcher.is_in_gateway_session = is_in_main;
                 }
@@ -234,11 +237,17 @@ impl UpstreamLists {
         &self,
         key: &SessionKey,
         session: &Arc<SubscribedSession>,
-        asks: &Arc<ClientCapabilities>,
+        capabilities: &Arc<ClientCapabilities>,
     ) {
         if !session.is_maintained.swap(true, Ordering::AcqRel) {
-            let (key, session, asks) = (key.clone(), Arc::clone(session), Arc::clone(asks));
-            tokio::spawn(maintain_subscriptions(Weak::clone(&self.this), key, session, asks));
+            let (key, session, capabilities) =
+                (key.clone(), Arc::clone(session), Arc::clone(capabilities));
+            tokio::spawn(maintain_subscriptions(
+                Weak::clone(&self.this),
+                key,
+                session,
+                capabilities,
+            ));
         }
     }
 
@@ -298,8 +307,10 @@ impl UpstreamLists {
             }
             return;
         };
-        let Some(session) =
-            self.session_subscriptions.get(key).filter(|it| !it.subscriptions.contains(uri))
+        let Some(session) = self
+            .session_subscriptions
+            .get(key)
+            .filter(|subscribed_session| !subscribed_session.subscriptions.contains(uri))
         else {
             return;
         };
@@ -349,10 +360,12 @@ async fn maintain_subscriptions(
     lists: Weak<UpstreamLists>,
     key: SessionKey,
     session: Arc<SubscribedSession>,
-    asks: Arc<ClientCapabilities>,
+    capabilities: Arc<ClientCapabilities>,
 ) {
     loop {
-        let Some(strong) = lists.upgrade().filter(|it| !it.sessions.pool.is_closed()) else {
+        let Some(strong) =
+            lists.upgrade().filter(|upstream_lists| !upstream_lists.sessions.pool.is_closed())
+        else {
             return;
         };
         let known = strong.session_subscriptions.get(&key);
@@ -376,7 +389,7 @@ async fn maintain_subscriptions(
                 session.is_maintained.store(false, Ordering::Release);
                 return strong.resubscribe_in_gateway_session(&key, &session).await;
             }
-            None => match strong.reopen_session(&key, &session, &asks).await {
+            None => match strong.reopen_session(&key, &session, &capabilities).await {
                 Ok(connection) => connection,
                 Err(_) => {
                     drop(strong);

@@ -157,9 +157,9 @@ impl ResourceSubscriptions {
         match connection.greeting().rules.subscriptions {
             // An upstream that never acknowledges its subscriptions is used anyway.
             SubscriptionModel::Stream => {
-                let wanted = self.wanted_filter(connection.greeting().server_info.capabilities);
+                let filter = self.wanted_filter(connection.greeting().server_info.capabilities);
                 let listening = timeout(SUBSCRIBE_TIMEOUT, self.open_stream(connection)).await;
-                listening.is_ok_and(|it| it.is_ok_and(|honoured| covers_lists(&honoured, &wanted)))
+                listening.is_ok_and(|it| it.is_ok_and(|granted| covers_lists(&granted, &filter)))
             }
             SubscriptionModel::Requests => {
                 for uri in self.uris() {
@@ -193,7 +193,7 @@ impl ResourceSubscriptions {
                 }
             }
             SubscriptionModel::Stream => match self.open_stream(connection).await {
-                Ok(honoured) if honoured.uris.iter().any(|it| it == uri) => {
+                Ok(granted) if granted.uris.iter().any(|text| text == uri) => {
                     Outcome::Complete(Payload::Empty)
                 }
                 Ok(_) => Fault::new(FaultKind::ResourceNotFound, "").with_subject(uri).into(),
@@ -210,8 +210,8 @@ impl ResourceSubscriptions {
             *stream = None;
             return Ok(filter);
         }
-        let mut calling = connection.start_call(CallRequest::new(Operation::Listen(filter)));
-        let honoured = match calling.outcome(drop).await {
+        let mut call = connection.start_call(CallRequest::new(Operation::Listen(filter)));
+        let granted = match call.outcome(drop).await {
             Outcome::Complete(Payload::Listening(filter)) => filter,
             Outcome::Fail(fault) => return Err(fault),
             _ => {
@@ -223,11 +223,11 @@ impl ResourceSubscriptions {
         };
         let lost = self.stream_losses.clone();
         let task = tokio::spawn(async move {
-            while !matches!(calling.next().await, CallStep::Ended(_)) {}
+            while !matches!(call.next().await, CallStep::Ended(_)) {}
             lost.send_modify(|count| *count += 1);
         });
         *stream = Some(NotificationStream(task.abort_handle()));
-        Ok(honoured)
+        Ok(granted)
     }
 
     fn wanted_filter(&self, has: ServerCapabilities) -> SubscriptionFilter {
@@ -261,11 +261,11 @@ impl ResourceSubscriptions {
 }
 
 /// Whether the upstream will announce all requested list changes.
-fn covers_lists(honoured: &SubscriptionFilter, wanted: &SubscriptionFilter) -> bool {
+fn covers_lists(granted: &SubscriptionFilter, filter: &SubscriptionFilter) -> bool {
     let rows = [
-        (honoured.tools, wanted.tools),
-        (honoured.prompts, wanted.prompts),
-        (honoured.resources, wanted.resources),
+        (granted.tools, filter.tools),
+        (granted.prompts, filter.prompts),
+        (granted.resources, filter.resources),
     ];
-    rows.into_iter().all(|(honoured, wanted)| honoured || !wanted)
+    rows.into_iter().all(|(granted, wanted)| granted || !wanted)
 }

@@ -53,9 +53,9 @@ impl Checkpoint {
 
     /// Its input requests, as the upstream sent them.
     pub(crate) fn request_messages(&self) -> Vec<String> {
-        let message = |asked: &CheckpointRequest| {
-            let (id, method) = (&asked.id, asked.question.method());
-            let params = request_params(&asked.question);
+        let message = |request: &CheckpointRequest| {
+            let (id, method) = (&request.id, request.question.method());
+            let params = request_params(&request.question);
             json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
         };
         self.questions.iter().map(message).collect()
@@ -64,17 +64,17 @@ impl Checkpoint {
     /// The caller's input responses, by the digest of their input request. Invalid responses are dropped, so that the
     /// input is requested again.
     pub(crate) fn caller_responses(&self, context: &Context) -> Vec<(String, Raw)> {
-        let answered = self.questions.iter().filter_map(|asked| {
-            let (_, answer) = context.input_responses().find(|(key, _)| *key == asked.key)?;
-            check_response(&asked.question, answer).ok()?;
-            Some((input_request_digest(&asked.question), answer.clone()))
+        let answered = self.questions.iter().filter_map(|request| {
+            let (_, response) = context.input_responses().find(|(key, _)| *key == request.key)?;
+            check_response(&request.question, response).ok()?;
+            Some((input_request_digest(&request.question), response.clone()))
         });
         answered.collect()
     }
 }
 
-fn request_params(question: &InputRequest) -> Raw {
-    match question {
+fn request_params(input_request: &InputRequest) -> Raw {
+    match input_request {
         InputRequest::Form { message, schema } => {
             Raw::from_value(&json!({"message": message, "requestedSchema": schema}))
         }
@@ -95,14 +95,14 @@ impl ParkedCalls {
     ) -> Option<Checkpoint> {
         let state = self.replicas.as_ref()?.state();
         let path = checkpoint_path(&parked.id);
-        let found = state.get(&path).await.ok()??;
-        let trace: Checkpoint = serde_json::from_slice(&found.value).ok()?;
+        let entry = state.get(&path).await.ok()??;
+        let trace: Checkpoint = serde_json::from_slice(&entry.value).ok()?;
         if trace.principal != principal || trace.round != parked.round {
             return None;
         }
         // This fails if the replica is alive after all and has renewed the checkpoint meanwhile.
         state
-            .swap(&path, Some(found.version), Vec::new().into(), Some(RETENTION_MARGIN))
+            .swap(&path, Some(entry.version), Vec::new().into(), Some(RETENTION_MARGIN))
             .await
             .ok()??;
         // A checkpoint that cannot be removed expires.
@@ -142,7 +142,7 @@ impl ParkSlotGuard {
         };
         let found = peers.state().get(&checkpoint_path(&self.id)).await;
         // If the state fails, no replica could have taken it.
-        found.is_ok_and(|found| found.is_none_or(|found| found.version != version))
+        found.is_ok_and(|entry| entry.is_none_or(|entry| entry.version != version))
     }
 
     /// Prevents other replicas from taking over the call. Returns whether none has done so.
@@ -153,7 +153,7 @@ impl ParkSlotGuard {
         };
         let (state, path) = (peers.state(), checkpoint_path(&self.id));
         let found = match state.get(&path).await {
-            Ok(Some(found)) if found.version == version => found.value,
+            Ok(Some(entry)) if entry.version == version => entry.value,
             Ok(_) => return false,
             Err(_) => return true,
         };

@@ -71,15 +71,16 @@ pub(super) async fn resume(
     call: &Call,
 ) -> Result<Outcome, ReplicaError> {
     let context = &call.context;
-    let answers = context.input_responses().map(|(key, answer)| (key.to_owned(), answer.clone()));
+    let answers =
+        context.input_responses().map(|(key, response)| (key.to_owned(), response.clone()));
     let principal = context.principal().to_owned();
     let back = ResumeRequest { principal, round: parked.round, answers: answers.collect() };
     // Plain data cannot fail to serialise.
-    let errand = serde_json::to_vec(&back).unwrap_or_default();
-    let mut replies = peers.send(home, &call_target(&parked.id), errand.into()).await?;
+    let request = serde_json::to_vec(&back).unwrap_or_default();
+    let mut responses = peers.send(home, &call_target(&parked.id), request.into()).await?;
     loop {
-        let said = replies.next().await?;
-        match serde_json::from_slice(&said) {
+        let bytes = responses.next().await?;
+        match serde_json::from_slice(&bytes) {
             Ok(ReplicaReply::Asks { asks, round, known }) => {
                 let questions = InputRound { input_requests: asks, round, answered_inputs: known };
                 return Ok(questions.into_outcome(&parked.id, parked.lane, Some(home)));
@@ -109,8 +110,8 @@ pub(super) fn replica_fault(unreached: &ReplicaError) -> Fault {
     Fault::new(kind, detail)
 }
 
-async fn forward_to_caller(said: ReplicaReply, context: &Context) {
-    let event = match said {
+async fn forward_to_caller(reply: ReplicaReply, context: &Context) {
+    let event = match reply {
         ReplicaReply::Progress { progress, total, message } => {
             Event::Progress { progress, total, message }
         }
@@ -128,24 +129,27 @@ async fn forward_to_caller(said: ReplicaReply, context: &Context) {
 pub(super) async fn serve_replica_request(
     parking: Weak<ParkedCalls>,
     id: String,
-    errand: ReplicaRequest,
+    request: ReplicaRequest,
 ) {
-    let ReplicaRequest { payload, responder: desk, requester: sender } = errand;
+    let ReplicaRequest { payload, responder, requester: sender } = request;
     let Ok(back) = serde_json::from_slice::<ResumeRequest>(&payload) else { return };
     let Some(parking) = parking.upgrade() else {
-        return send_reply(&desk, &ReplicaReply::Lost).await;
+        return send_reply(&responder, &ReplicaReply::Lost).await;
     };
     let found = parking.lock().find(&id, &back.principal);
     drop(parking);
     let commands = match found {
         ParkSlotLookup::Found(commands) => commands,
         ParkSlotLookup::Evicted => {
-            return send_reply(&desk, &ReplicaReply::Ends(TaskOutcome::Fault(state_expired())))
-                .await;
+            return send_reply(
+                &responder,
+                &ReplicaReply::Ends(TaskOutcome::Fault(state_expired())),
+            )
+            .await;
         }
-        ParkSlotLookup::Unknown => return send_reply(&desk, &ReplicaReply::Lost).await,
+        ParkSlotLookup::Unknown => return send_reply(&responder, &ReplicaReply::Lost).await,
     };
-    let (caller, news) = mpsc::channel(EVENT_QUEUE);
+    let (caller, messages) = mpsc::channel(EVENT_QUEUE);
     let resume = ResumeCommand {
         round: back.round,
         responses: back.answers,
@@ -154,48 +158,48 @@ pub(super) async fn serve_replica_request(
         cancel_reason: CancelReason::default(),
     };
     if commands.send(resume).await.is_err() {
-        return send_reply(&desk, &ReplicaReply::Lost).await;
+        return send_reply(&responder, &ReplicaReply::Lost).await;
     }
     tokio::select! {
-        () = forward_events(news, &desk) => {}
+        () = forward_events(messages, &responder) => {}
         () = sender.disconnected() => {}
     }
 }
 
-async fn forward_events(mut news: mpsc::Receiver<CallerMessage>, desk: &ReplicaResponder) {
+async fn forward_events(mut messages: mpsc::Receiver<CallerMessage>, responder: &ReplicaResponder) {
     let mut events = 0;
-    while let Some(told) = news.recv().await {
-        let said = match told {
+    while let Some(message) = messages.recv().await {
+        let reply = match message {
             CallerMessage::Event(event) => {
                 events += 1;
                 if events <= MAX_EVENTS {
-                    send_reply(desk, &event_to_reply(event)).await;
+                    send_reply(responder, &event_to_reply(event)).await;
                 }
                 continue;
             }
             CallerMessage::InputRequired(InputRound {
-                input_requests: asks,
+                input_requests,
                 round,
                 answered_inputs: known,
-            }) => ReplicaReply::Asks { asks, round, known },
+            }) => ReplicaReply::Asks { asks: input_requests, round, known },
             CallerMessage::Done(outcome) => ReplicaReply::Ends(outcome_to_end(outcome)),
         };
-        return send_reply(desk, &said).await;
+        return send_reply(responder, &reply).await;
     }
-    send_reply(desk, &ReplicaReply::Lost).await;
+    send_reply(responder, &ReplicaReply::Lost).await;
 }
 
-async fn send_reply(desk: &ReplicaResponder, said: &ReplicaReply) {
-    let text = serde_json::to_vec(said).unwrap_or_default();
-    let Err(error) = desk.send(&text).await else { return };
-    if let ReplicaReply::Ends(_) | ReplicaReply::Asks { .. } = said {
+async fn send_reply(responder: &ReplicaResponder, reply: &ReplicaReply) {
+    let text = serde_json::to_vec(reply).unwrap_or_default();
+    let Err(error) = responder.send(&text).await else { return };
+    if let ReplicaReply::Ends(_) | ReplicaReply::Asks { .. } = reply {
         let detail = format!("cannot forward the outcome of the call to its replica: {error}");
         let fault = ReplicaReply::Ends(TaskOutcome::Fault(Fault::new(
             FaultKind::BackendUnavailable,
             detail,
         )));
         // The waiting replica detects that the state fails.
-        _ = desk.send(&serde_json::to_vec(&fault).unwrap_or_default()).await;
+        _ = responder.send(&serde_json::to_vec(&fault).unwrap_or_default()).await;
     }
 }
 

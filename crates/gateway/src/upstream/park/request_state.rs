@@ -58,8 +58,12 @@ pub(crate) struct AnsweredInput {
 
 impl AnsweredInput {
     /// An input request with its response.
-    pub(crate) fn with_response(question: &InputRequest, answer: &Raw) -> Self {
-        Self { digest: input_request_digest(question), key: None, answer: Some(answer.clone()) }
+    pub(crate) fn with_response(input_request: &InputRequest, response: &Raw) -> Self {
+        Self {
+            digest: input_request_digest(input_request),
+            key: None,
+            answer: Some(response.clone()),
+        }
     }
 
     /// An open input request.
@@ -73,8 +77,8 @@ impl AnsweredInput {
 }
 
 /// The digest of an input request. It ignores the id of a URL elicitation, which is new each time.
-pub(crate) fn input_request_digest(question: &InputRequest) -> String {
-    let text = match question {
+pub(crate) fn input_request_digest(input_request: &InputRequest) -> String {
+    let text = match input_request {
         InputRequest::Url { message, url, .. } => Raw::from_value(&(message, url)),
         other => Raw::from_value(other),
     };
@@ -89,7 +93,7 @@ pub(crate) fn known_responses(context: &Context) -> Vec<(String, Raw)> {
     };
     let given = |key: &str| context.input_responses().find(|(asked, _)| *asked == key);
     let answered = parked.known.unwrap_or_default().into_iter().filter_map(|known| {
-        let now = known.key.as_deref().and_then(given).map(|(_, answer)| answer.clone());
+        let now = known.key.as_deref().and_then(given).map(|(_, response)| response.clone());
         Some((known.digest, known.answer.or(now)?))
     });
     answered.collect()
@@ -124,8 +128,8 @@ mod tests {
             RequestState::Again,
             RequestState::Task { id: "t".to_owned(), lane: 2 },
         ];
-        for kept in all {
-            assert_eq!(RequestState::decode(&kept.encode()), Some(kept));
+        for request_state in all {
+            assert_eq!(RequestState::decode(&request_state.encode()), Some(request_state));
         }
         assert_eq!(RequestState::decode("{}"), None);
     }

@@ -87,10 +87,10 @@ impl ParkSlot {
 }
 
 impl ParkSlots {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(max: usize) -> Self {
         let (all, parked, given_up) = (HashMap::new(), HashMap::new(), VecDeque::new());
         Self {
-            max_parked: most,
+            max_parked: max,
             by_id: all,
             parked,
             parked_count: 0,
@@ -101,8 +101,8 @@ impl ParkSlots {
         }
     }
 
-    pub(super) fn insert(&mut self, id: String, place: ParkSlot) {
-        self.by_id.insert(id, place);
+    pub(super) fn insert(&mut self, id: String, slot: ParkSlot) {
+        self.by_id.insert(id, slot);
     }
 
     pub(super) fn remove(&mut self, id: &str) {
@@ -115,8 +115,8 @@ impl ParkSlots {
         if self.evicted.iter().any(was_given_up) {
             return ParkSlotLookup::Evicted;
         }
-        match self.by_id.get(id).filter(|place| *place.principal == *principal) {
-            Some(place) => ParkSlotLookup::Found(place.commands.clone()),
+        match self.by_id.get(id).filter(|slot| *slot.principal == *principal) {
+            Some(slot) => ParkSlotLookup::Found(slot.commands.clone()),
             None => ParkSlotLookup::Unknown,
         }
     }
@@ -124,7 +124,7 @@ impl ParkSlots {
     /// Parks a call with input requests of this many bytes, if a slot is free or the oldest call of its caller can be
     /// evicted.
     pub(super) fn park(&mut self, id: &str, bytes: usize) -> bool {
-        let Some(principal) = self.by_id.get(id).map(|place| Arc::clone(&place.principal)) else {
+        let Some(principal) = self.by_id.get(id).map(|slot| Arc::clone(&slot.principal)) else {
             return false;
         };
         let of_one = self.parked.get(&principal).map_or(0, BTreeMap::len);
@@ -141,7 +141,8 @@ impl ParkSlots {
 
     /// Records that a caller waits for the call again, unless it was evicted.
     pub(super) fn unpark(&mut self, id: &str) -> bool {
-        let is_here = self.by_id.get(id).is_some_and(|it| it.state != ParkSlotState::Evicted);
+        let is_here =
+            self.by_id.get(id).is_some_and(|park_slot| park_slot.state != ParkSlotState::Evicted);
         if is_here {
             self.set_state(id, ParkSlotState::Active);
         }
@@ -159,9 +160,9 @@ impl ParkSlots {
         let (_, oldest) = self.parked.get(principal)?.first_key_value()?;
         let oldest = oldest.clone();
         self.set_state(&oldest, ParkSlotState::Evicted);
-        let place = self.by_id.get_mut(&oldest)?;
-        place.evict.notify_one();
-        let (owner, left) = (Arc::clone(&place.principal), place.released.take());
+        let slot = self.by_id.get_mut(&oldest)?;
+        slot.evict.notify_one();
+        let (owner, left) = (Arc::clone(&slot.principal), slot.released.take());
         self.evicted.push_back((oldest, owner));
         if self.evicted.len() > MAX_EVICTED {
             self.evicted.pop_front();
@@ -182,9 +183,9 @@ impl ParkSlots {
     }
 
     fn set_state(&mut self, id: &str, standing: ParkSlotState) {
-        let Some(place) = self.by_id.get_mut(id) else { return };
-        let before = std::mem::replace(&mut place.state, standing);
-        let principal = Arc::clone(&place.principal);
+        let Some(slot) = self.by_id.get_mut(id) else { return };
+        let before = std::mem::replace(&mut slot.state, standing);
+        let principal = Arc::clone(&slot.principal);
         match before {
             ParkSlotState::Parked(since, bytes) => {
                 self.parked_count -= 1;

@@ -18,26 +18,26 @@ pub(crate) struct DeclinedInput(Vec<InputRequest>);
 
 impl DeclinedInput {
     /// Records a declined input request.
-    pub(crate) fn record(&mut self, question: InputRequest) {
+    pub(crate) fn record(&mut self, input_request: InputRequest) {
         if self.0.len() < MAX_REMEMBERED {
-            self.0.push(question);
+            self.0.push(input_request);
         }
     }
 
     /// Returns the input request, or declines and records it if the caller does not support it.
     pub(crate) fn decline_unsupported(
         &mut self,
-        asked: ServerInputRequest,
+        input_request: ServerInputRequest,
         context: &Context,
     ) -> Option<ServerInputRequest> {
-        if asked.request.is_allowed_by(&context.caller().capabilities) {
-            return Some(asked);
+        if input_request.request.is_allowed_by(&context.caller().capabilities) {
+            return Some(input_request);
         }
-        let needs = asked.request.required_capability_text();
-        asked.responder.respond(Err(InputRequestError::unsupported(format!(
+        let needs = input_request.request.required_capability_text();
+        input_request.responder.respond(Err(InputRequestError::unsupported(format!(
             "the client does not support {needs}"
         ))));
-        self.record(asked.request);
+        self.record(input_request.request);
         None
     }
 
@@ -47,10 +47,10 @@ impl DeclinedInput {
     /// capabilities with each request gets an error that names the missing capability (2026-07-28 basic, capabilities).
     /// A caller of the handshake era gets the upstream's own error.
     pub(crate) fn explain(self, outcome: Outcome, context: &Context) -> Outcome {
-        let is_told = context.caller().rules.input_request_style
+        let is_notified = context.caller().rules.input_request_style
             == InputRequestStyle::MultiRoundTrip
             && !context.is_task();
-        if self.0.is_empty() || !is_told || !is_failure(&outcome) {
+        if self.0.is_empty() || !is_notified || !is_failure(&outcome) {
             return outcome;
         }
         missing_capability(&self.0.iter().collect::<Vec<_>>()).into()

@@ -41,20 +41,20 @@ async fn serve(mut client: MemoryConnection) {
                 }
                 _ => continue,
             };
-            let said = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-            _ = client.send(format!("{said}\n").as_bytes()).await;
+            let text = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            _ = client.send(format!("{text}\n").as_bytes()).await;
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_upstream_of_a_parked_call_gets_the_reason_of_its_cancellation() {
-    let (sender, mut heard) = mpsc::unbounded_channel();
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     *HEARD.lock().unwrap() = Some(sender);
     connector::in_process::register("cancel_reason", serve);
     let service: Service = Server::new("gateway").start();
-    let way = Address::Child(Program::new("cancel_reason", "none"));
-    let mut settings = UpstreamSettings::new(way);
+    let address = Address::Child(Program::new("cancel_reason", "none"));
+    let mut settings = UpstreamSettings::new(address);
     settings.revisions =
         RevisionChoice::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     let upstream = Upstream::start(settings, &service.registry(), true);
@@ -66,9 +66,9 @@ async fn the_upstream_of_a_parked_call_gets_the_reason_of_its_cancellation() {
     let (call, canceller) =
         service.start_call(started, Arc::new(SilentChannel), Origin::sessionless("ann".into()));
     let call = tokio::spawn(call);
-    assert_eq!(heard.recv().await.unwrap()["method"], "tools/call");
+    assert_eq!(receiver.recv().await.unwrap()["method"], "tools/call");
     canceller.cancel_with_reason("enough");
     call.abort();
-    let told = heard.recv().await.unwrap();
-    assert_eq!(told["params"]["reason"], "enough", "{told}");
+    let message = receiver.recv().await.unwrap();
+    assert_eq!(message["params"]["reason"], "enough", "{message}");
 }

@@ -25,11 +25,11 @@ struct SimulatedServer {
 }
 
 /// The results that both eras share.
-fn common(method: &str, era: &'static str, place: &SimulatedServer) -> Option<Value> {
+fn common(method: &str, era: &'static str, server: &SimulatedServer) -> Option<Value> {
     match method {
         "tools/list" => Some(json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]})),
         "tools/call" => {
-            place.carried_out.lock().unwrap().push(era);
+            server.carried_out.lock().unwrap().push(era);
             Some(json!({"content": [{"type": "text", "text": era}]}))
         }
         _ => None,
@@ -37,7 +37,7 @@ fn common(method: &str, era: &'static str, place: &SimulatedServer) -> Option<Va
 }
 
 /// The status and body of a response in the newest revision.
-fn modern(request: &Value, place: &SimulatedServer) -> (&'static str, Value) {
+fn modern(request: &Value, server: &SimulatedServer) -> (&'static str, Value) {
     let method = request["method"].as_str().unwrap_or_default();
     let key = "io.modelcontextprotocol/protocolVersion";
     if request["params"]["_meta"].get(key).is_none() {
@@ -48,12 +48,12 @@ fn modern(request: &Value, place: &SimulatedServer) -> (&'static str, Value) {
         "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 60_000, "cacheScope": "private",
     });
     if method == "server/discover" {
-        *place.probes.lock().unwrap() += 1;
+        *server.probes.lock().unwrap() += 1;
     }
-    if method == "tools/call" && place.refuses {
+    if method == "tools/call" && server.refuses {
         return ("400 Bad Request", json!({"error": {"code": -32600, "message": "Not like this"}}));
     }
-    let known = common(method, "modern", place);
+    let known = common(method, "modern", server);
     match known.or_else(|| (method == "server/discover").then_some(discovered)) {
         Some(mut result) => {
             result["resultType"] = json!("complete");
@@ -66,7 +66,7 @@ fn modern(request: &Value, place: &SimulatedServer) -> (&'static str, Value) {
 }
 
 /// The status and body of a response in a revision with a handshake, in the wording of a common library.
-fn legacy(request: &Value, head: &str, place: &SimulatedServer) -> (&'static str, Value) {
+fn legacy(request: &Value, head: &str, server: &SimulatedServer) -> (&'static str, Value) {
     let method = request["method"].as_str().unwrap_or_default();
     if method == "initialize" {
         let info = json!({"name": "old", "version": "1"});
@@ -77,14 +77,14 @@ fn legacy(request: &Value, head: &str, place: &SimulatedServer) -> (&'static str
         let error = json!({"code": -32000, "message": "Bad Request: Server not initialized"});
         return ("400 Bad Request", json!({"id": null, "error": error}));
     }
-    match common(method, "legacy", place) {
+    match common(method, "legacy", server) {
         Some(result) => ("200 OK", json!({"result": result})),
         None if request.get("id").is_none() => ("202 Accepted", Value::Null),
         None => ("200 OK", json!({"error": {"code": -32601, "message": "Method not found"}})),
     }
 }
 
-async fn answer(mut stream: TcpStream, place: Arc<SimulatedServer>) -> Option<()> {
+async fn answer(mut stream: TcpStream, server: Arc<SimulatedServer>) -> Option<()> {
     let mut bytes = Vec::new();
     let (head, body) = loop {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
@@ -99,32 +99,32 @@ async fn answer(mut stream: TcpStream, place: Arc<SimulatedServer>) -> Option<()
         }
     };
     let request: Value = serde_json::from_str(&body).unwrap_or_default();
-    let is_modern = *place.is_modern.lock().unwrap();
-    let (status, said) = match (head.starts_with("POST"), is_modern) {
+    let is_modern = *server.is_modern.lock().unwrap();
+    let (status, message) = match (head.starts_with("POST"), is_modern) {
         (false, _) => ("405 Method Not Allowed", Value::Null),
-        (true, true) => modern(&request, &place),
-        (true, false) => legacy(&request, &head, &place),
+        (true, true) => modern(&request, &server),
+        (true, false) => legacy(&request, &head, &server),
     };
     let mut body = String::new();
-    if let Value::Object(mut said) = said {
+    if let Value::Object(mut said) = message {
         said.insert("jsonrpc".to_owned(), json!("2.0"));
         said.entry("id").or_insert_with(|| request["id"].clone());
         body = Value::Object(said).to_string();
     }
     let session = if is_modern { "" } else { "Mcp-Session-Id: s1\r\n" };
     let length = body.len();
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Type: application/json\r\n{session}Content-Length: {length}\r\n\r\n{body}"
     );
-    stream.write_all(answer.as_bytes()).await.ok()
+    stream.write_all(response.as_bytes()).await.ok()
 }
 
-async fn serve(place: Arc<SimulatedServer>) -> SocketAddr {
+async fn serve(server: Arc<SimulatedServer>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(answer(stream, Arc::clone(&place)));
+            tokio::spawn(answer(stream, Arc::clone(&server)));
         }
     });
     address
@@ -137,8 +137,8 @@ async fn said(service: &Service) -> String {
     }
 }
 
-async fn gateway(place: &Arc<SimulatedServer>) -> (Service, Arc<Upstream>) {
-    let address = serve(Arc::clone(place)).await;
+async fn gateway(server: &Arc<SimulatedServer>) -> (Service, Arc<Upstream>) {
+    let address = serve(Arc::clone(server)).await;
     let target = HttpAddress::new("changing", &format!("http://{address}/mcp")).unwrap();
     let service = Server::new("gateway").start();
     let upstream =
@@ -149,17 +149,17 @@ async fn gateway(place: &Arc<SimulatedServer>) -> (Service, Arc<Upstream>) {
 
 /// Asserts that a gateway follows a server from one era to the other.
 async fn assert_follows(is_modern: bool, eras: [&'static str; 2]) {
-    let place = Arc::new(SimulatedServer {
+    let server = Arc::new(SimulatedServer {
         is_modern: Mutex::new(is_modern),
         ..SimulatedServer::default()
     });
-    let (service, _upstream) = gateway(&place).await;
+    let (service, _upstream) = gateway(&server).await;
     assert!(said(&service).await.contains(eras[0]));
-    *place.is_modern.lock().unwrap() = !is_modern;
+    *server.is_modern.lock().unwrap() = !is_modern;
     for _ in 0..2 {
         assert!(said(&service).await.contains(eras[1]));
     }
-    assert_eq!(*place.carried_out.lock().unwrap(), [eras[0], eras[1], eras[1]]);
+    assert_eq!(*server.carried_out.lock().unwrap(), [eras[0], eras[1], eras[1]]);
 }
 
 #[tokio::test]
@@ -175,15 +175,15 @@ async fn a_server_that_learns_the_newer_era_goes_on_being_called() {
 #[tokio::test]
 async fn a_server_that_refuses_calls_and_is_what_it_was_is_not_asked_each_time() {
     let is_modern = Mutex::new(true);
-    let place =
+    let server =
         Arc::new(SimulatedServer { is_modern, refuses: true, ..SimulatedServer::default() });
-    let (service, _upstream) = gateway(&place).await;
-    let before = *place.probes.lock().unwrap();
+    let (service, _upstream) = gateway(&server).await;
+    let before = *server.probes.lock().unwrap();
     for _ in 0..3 {
         let refused = call(&service, "ann", "t", "{}").await;
         let Outcome::Fail(fault) = refused else { panic!("{refused:?}") };
         assert!(fault.detail.contains("Not like this"), "{}", fault.detail);
     }
-    assert_eq!(*place.probes.lock().unwrap(), before + 1);
-    assert!(place.carried_out.lock().unwrap().is_empty());
+    assert_eq!(*server.probes.lock().unwrap(), before + 1);
+    assert!(server.carried_out.lock().unwrap().is_empty());
 }

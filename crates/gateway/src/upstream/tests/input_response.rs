@@ -15,16 +15,16 @@ use crate::upstream::connections::connector;
 
 /// A server that requests a name during its tool call and returns the response.
 async fn serve(mut client: MemoryConnection) {
-    let (mut rest, mut asked) = (Vec::new(), Value::Null);
+    let (mut rest, mut request) = (Vec::new(), Value::Null);
     while let Some(bytes) = client.receive().await {
         rest.extend_from_slice(&bytes);
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = rest.drain(..=end).collect();
             let message: Value = serde_json::from_slice(&line).unwrap();
             let answer = |id: &Value, result| json!({"jsonrpc": "2.0", "id": id, "result": result});
-            let said = match message["method"].as_str() {
+            let output = match message["method"].as_str() {
                 Some("tools/call") => {
-                    asked = message["id"].clone();
+                    request = message["id"].clone();
                     let params = json!({"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}});
                     json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
                 }
@@ -42,10 +42,10 @@ async fn serve(mut client: MemoryConnection) {
                 Some(_) => continue,
                 None => {
                     let text = message["result"].to_string();
-                    answer(&asked, json!({"content": [{"type": "text", "text": text}]}))
+                    answer(&request, json!({"content": [{"type": "text", "text": text}]}))
                 }
             };
-            if client.send(format!("{said}\n").as_bytes()).await.is_err() {
+            if client.send(format!("{output}\n").as_bytes()).await.is_err() {
                 return;
             }
         }
@@ -70,21 +70,21 @@ async fn an_invalid_input_response_is_refused_and_a_valid_one_still_counts() {
         RevisionChoice::Revision(Revision::from_name("2025-06-18").unwrap().rules());
     let upstream = Upstream::start(settings, &service.registry(), true);
     upstream.startup.wait_until_tried().await;
-    let Outcome::InputRequired { requests: asks, request_state: state } =
+    let Outcome::InputRequired { requests: input_requests, request_state: state } =
         call(&service, None).await
     else {
         panic!("no input request")
     };
-    let again = |answer: Value| {
-        let answers = Some(Raw::from_value(&json!({asks[0].key.clone(): answer})));
-        call(&service, Some(InputResponses { responses: answers, request_state: state.clone() }))
+    let again = |response: Value| {
+        let responses = Some(Raw::from_value(&json!({input_requests[0].key.clone(): response})));
+        call(&service, Some(InputResponses { responses: responses, request_state: state.clone() }))
     };
-    for wrong in
+    for invalid in
         [json!({"action": "maybe"}), json!({"action": "accept", "content": [1]}), json!({})]
     {
-        let refused = again(wrong.clone()).await;
-        let Outcome::Fail(fault) = refused else { panic!("{wrong}: {refused:?}") };
-        assert_eq!(fault.kind, FaultKind::InvalidParams, "{wrong}: {}", fault.detail);
+        let refused = again(invalid.clone()).await;
+        let Outcome::Fail(fault) = refused else { panic!("{invalid}: {refused:?}") };
+        assert_eq!(fault.kind, FaultKind::InvalidParams, "{invalid}: {}", fault.detail);
         assert_eq!(upstream.forwarder.parked_calls.usage().0, 1, "the call stays parked");
     }
     let answered = again(json!({"action": "accept", "content": {"name": "Ann"}})).await;

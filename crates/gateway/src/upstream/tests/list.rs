@@ -25,14 +25,14 @@ async fn serve(
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = rest.drain(..=end).collect();
             let message: Value = serde_json::from_slice(&line).unwrap();
-            let answer = match message["method"].as_str().and_then(&answers) {
+            let response = match message["method"].as_str().and_then(&answers) {
                 None => continue,
                 Some(Ok(result)) => {
                     json!({"jsonrpc": "2.0", "id": message["id"], "result": result})
                 }
                 Some(Err(error)) => json!({"jsonrpc": "2.0", "id": message["id"], "error": error}),
             };
-            if client.send(format!("{answer}\n").as_bytes()).await.is_err() {
+            if client.send(format!("{response}\n").as_bytes()).await.is_err() {
                 return;
             }
         }
@@ -102,7 +102,7 @@ async fn a_list_that_fails_does_not_make_the_only_upstream_unusable() {
     connector::in_process::register("lists_without", without_method);
     connector::in_process::register("lists_broken", broken_list);
     connector::in_process::register("lists_silent", silent_list);
-    for (name, told) in [
+    for (name, message) in [
         ("lists_without", "Method not found"),
         ("lists_broken", "the database is down"),
         ("lists_silent", "no response to `resources/list` within 10 s"),
@@ -118,7 +118,7 @@ async fn a_list_that_fails_does_not_make_the_only_upstream_unusable() {
 
         let refused = ask(&service, "a", Operation::List(ListKind::Resources, None)).await;
         let Outcome::Fail(fault) = refused else { panic!("{refused:?}") };
-        assert!(fault.detail.contains(told) || told == "Method not found", "{fault:?}");
+        assert!(fault.detail.contains(message) || message == "Method not found", "{fault:?}");
 
         let [status] = &federation.status()[..] else { panic!("one upstream") };
         assert_eq!(status.state, UpstreamState::Ready);
@@ -127,8 +127,8 @@ async fn a_list_that_fails_does_not_make_the_only_upstream_unusable() {
         let failed: Vec<_> = status.failed_lists().collect();
         assert_eq!(failed.len(), 1, "{failed:?}");
         assert_eq!(failed[0].0, ListKind::Resources);
-        assert!(failed[0].1.contains(told), "{failed:?}");
-        assert!(status.last_error.as_ref().unwrap().message.contains(told), "{status:?}");
+        assert!(failed[0].1.contains(message), "{failed:?}");
+        assert!(status.last_error.as_ref().unwrap().message.contains(message), "{status:?}");
     }
 }
 
@@ -138,14 +138,14 @@ async fn a_failed_list_is_fetched_again_with_backoff_and_announced_when_it_comes
     let federation = Federation::default();
     let service = gateway(&federation, vec![settings("lists_recovering")]);
     assert_eq!(listed_names(&service, ListKind::Tools).await, ["work"]);
-    let (began, mut changes) = (Instant::now(), service.registry().changes());
+    let (started, mut changes) = (Instant::now(), service.registry().changes());
     let changed = tokio::time::timeout(Duration::from_secs(60), changes.recv()).await;
     assert_eq!(
         changed.expect("a change notification").unwrap().change,
         Change::List(ListKind::Resources)
     );
     // Attempts after 1, 2 and 4 seconds: not one in each second.
-    assert_eq!(began.elapsed().as_secs(), 7);
+    assert_eq!(started.elapsed().as_secs(), 7);
     assert_eq!(FETCHES.load(Ordering::Relaxed), 4);
     assert_eq!(listed_names(&service, ListKind::Resources).await, ["file:///a"]);
     assert_eq!(federation.status()[0].failed_lists().count(), 0);

@@ -46,16 +46,16 @@ static HEARD: ReceivedCounts = ReceivedCounts {
 /// A server that sends two input requests during the tool `ask`, and responds to `plain` immediately.
 async fn serve(mut client: MemoryConnection) {
     HEARD.open.fetch_add(1, Ordering::Relaxed);
-    let (mut rest, mut asked, mut answers) = (Vec::new(), Value::Null, 0);
+    let (mut rest, mut request, mut answers) = (Vec::new(), Value::Null, 0);
     while let Some(bytes) = client.receive().await {
         rest.extend_from_slice(&bytes);
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = rest.drain(..=end).collect();
             let message: Value = serde_json::from_slice(&line).unwrap();
-            let said = match message["method"].as_str() {
+            let output = match message["method"].as_str() {
                 Some("tools/call") if message["params"]["name"] == "ask" => {
                     HEARD.asks.fetch_add(1, Ordering::Relaxed);
-                    asked = message["id"].clone();
+                    request = message["id"].clone();
                     answers = 0;
                     questions()
                 }
@@ -74,10 +74,10 @@ async fn serve(mut client: MemoryConnection) {
                     if answers < 2 {
                         continue;
                     }
-                    answer(&asked, text("answered"))
+                    answer(&request, text("answered"))
                 }
             };
-            if client.send(said.as_bytes()).await.is_err() {
+            if client.send(output.as_bytes()).await.is_err() {
                 break;
             }
         }
@@ -141,7 +141,9 @@ async fn call(
 #[track_caller]
 fn asked(outcome: Outcome) -> (Vec<KeyedInputRequest>, String) {
     match outcome {
-        Outcome::InputRequired { requests: asks, request_state: Some(state) } => (asks, state),
+        Outcome::InputRequired { requests: input_requests, request_state: Some(state) } => {
+            (input_requests, state)
+        }
         other => panic!("no input request: {other:?}"),
     }
 }
@@ -154,10 +156,10 @@ fn assert_said(outcome: &Outcome, text: &str) {
 
 /// Asserts that a call without input requests reaches the server once and waits for nothing.
 async fn assert_plain_is_answered(service: &Service, who: usize) {
-    let (begun, heard) = (Instant::now(), HEARD.plain.load(Ordering::Relaxed));
+    let (started, heard) = (Instant::now(), HEARD.plain.load(Ordering::Relaxed));
     assert_said(&call(service, who, "plain", None).await, "plain");
     assert_eq!(HEARD.plain.load(Ordering::Relaxed), heard + 1);
-    assert_eq!(begun.elapsed(), Duration::ZERO, "the call waited");
+    assert_eq!(started.elapsed(), Duration::ZERO, "the call waited");
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,9 +185,9 @@ async fn ten_thousand_calls_wait_in_a_gateway_that_runs_and_their_end_frees_ever
             });
         }
         for outcome in calls.join_all().await {
-            let (asks, state) = asked(outcome);
-            assert_eq!(asks.len(), 2);
-            states.push((asks, state));
+            let (input_requests, state) = asked(outcome);
+            assert_eq!(input_requests.len(), 2);
+            states.push((input_requests, state));
         }
     }
     assert_eq!(HEARD.asks.load(Ordering::Relaxed), CALLS);

@@ -28,7 +28,7 @@ async fn folders(mut client: MemoryConnection) {
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = rest.drain(..=end).collect();
             let message: Value = serde_json::from_slice(&line).unwrap();
-            let mut said = Vec::new();
+            let mut messages = Vec::new();
             let question = |asked| json!({"jsonrpc": "2.0", "id": asked, "method": "roots/list"});
             let (id, tool) = (&message["id"], message["params"]["name"].as_str());
             let result = match message["method"].as_str() {
@@ -38,7 +38,7 @@ async fn folders(mut client: MemoryConnection) {
                 })),
                 Some("notifications/initialized" | "notifications/roots/list_changed") => {
                     asked += 1;
-                    said.push(question(asked));
+                    messages.push(question(asked));
                     None
                 }
                 Some("tools/list") => Some(json!({"tools": [
@@ -50,7 +50,7 @@ async fn folders(mut client: MemoryConnection) {
                     if tool == Some("ask") {
                         // It does not wait for the response.
                         (asked, folder) = (asked + 1, "nothing".to_owned());
-                        said.push(question(asked));
+                        messages.push(question(asked));
                     }
                     Some(json!({"content": [{"type": "text", "text": text}]}))
                 }
@@ -62,11 +62,12 @@ async fn folders(mut client: MemoryConnection) {
                     None
                 }
             };
-            said.extend(result.map(|it| json!({"jsonrpc": "2.0", "id": id, "result": it})));
-            let said: String = said.iter().map(|it| format!("{it}\n")).collect();
-            if !said.is_empty() {
+            messages
+                .extend(result.map(|value| json!({"jsonrpc": "2.0", "id": id, "result": value})));
+            let output: String = messages.iter().map(|value| format!("{value}\n")).collect();
+            if !output.is_empty() {
                 // A client that has left receives nothing.
-                _ = client.send(said.as_bytes()).await;
+                _ = client.send(output.as_bytes()).await;
             }
         }
     }
@@ -93,8 +94,8 @@ impl Client {
         })
     }
 
-    fn answer(&self, question: &InputRequest) -> InputResponse {
-        assert_eq!(*question, InputRequest::Roots);
+    fn answer(&self, input_request: &InputRequest) -> InputResponse {
+        assert_eq!(*input_request, InputRequest::Roots);
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.told.notify_one();
         let uri = self.root.lock().unwrap().clone();
@@ -134,13 +135,20 @@ impl ClientChannel for Client {
         Box::pin(std::future::ready(()))
     }
 
-    fn request_input(&self, _: CallKey, question: InputRequest) -> BoxFuture<'_, InputResponse> {
-        Box::pin(std::future::ready(self.answer(&question)))
+    fn request_input(
+        &self,
+        _: CallKey,
+        input_request: InputRequest,
+    ) -> BoxFuture<'_, InputResponse> {
+        Box::pin(std::future::ready(self.answer(&input_request)))
     }
 
-    fn request_session_input(&self, question: InputRequest) -> oneshot::Receiver<InputResponse> {
+    fn request_session_input(
+        &self,
+        input_request: InputRequest,
+    ) -> oneshot::Receiver<InputResponse> {
         let (answer, waiting) = oneshot::channel();
-        _ = answer.send(self.answer(&question));
+        _ = answer.send(self.answer(&input_request));
         waiting
     }
 

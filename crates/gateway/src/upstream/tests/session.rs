@@ -240,9 +240,9 @@ impl<'a> RecordingClient<'a> {
 fn settings(name: &str) -> UpstreamSettings {
     connector::in_process::register(name, stateful);
     let revision = Revision::newest(Era::Handshake).rules();
-    let speak = RevisionChoice::Revision(revision);
+    let choice = RevisionChoice::Revision(revision);
     UpstreamSettings {
-        revisions: speak,
+        revisions: choice,
         ..UpstreamSettings::new(Address::Child(Program::new(name, "none")))
     }
 }
@@ -260,7 +260,8 @@ async fn a_tool_that_a_session_gets_is_listed_and_called_there_and_nowhere_else(
     // Input requests to a client with roots belong to a session of that client.
     let kinds = [json!({}), json!({"roots": {}})];
     let eras = [Era::Handshake, Era::Stateless];
-    for (era, able) in eras.into_iter().flat_map(|era| kinds.iter().map(move |it| (era, it))) {
+    for (era, able) in eras.into_iter().flat_map(|era| kinds.iter().map(move |value| (era, value)))
+    {
         let federation = Federation::default();
         let service = gateway(&federation, settings("sessions_adding"));
         let ann = RecordingClient::new(&service, "ann", era, able);

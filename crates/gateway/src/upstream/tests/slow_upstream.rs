@@ -26,8 +26,8 @@ async fn serve(mut client: MemoryConnection, answers: impl Fn(&str) -> Option<Va
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = rest.drain(..=end).collect();
             let message: Value = serde_json::from_slice(&line).unwrap();
-            let answer = message["method"].as_str().and_then(&answers);
-            let Some(result) = answer else { continue };
+            let response = message["method"].as_str().and_then(&answers);
+            let Some(result) = response else { continue };
             let text = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
             if client.send(format!("{text}\n").as_bytes()).await.is_err() {
                 return;
@@ -131,14 +131,18 @@ async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
     connector::in_process::register("near_living", living);
     let service = front(&federation, &["near_silent", "near_dead", "near_living"]);
     federation.upstreams()[2].startup().wait_until_tried().await;
-    let began = Instant::now();
+    let started = Instant::now();
     assert_said(&call(&service, "a", "near_living__work", "{}").await, "worked");
     assert_said(&call(&service, "a", "own", "{}").await, "own");
-    assert_eq!(began.elapsed(), Duration::ZERO, "these calls do not wait for the silent upstream");
+    assert_eq!(
+        started.elapsed(),
+        Duration::ZERO,
+        "these calls do not wait for the silent upstream"
+    );
 
     let tools = ["own", "near_living__work"];
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
-    assert!(began.elapsed() <= LIST_WAIT, "lists wait for the silent upstream for a short time");
+    assert!(started.elapsed() <= LIST_WAIT, "lists wait for the silent upstream for a short time");
     let again = Instant::now();
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
     assert_eq!(again.elapsed(), Duration::ZERO, "the second list does not wait");
@@ -149,7 +153,7 @@ async fn a_silent_server_and_a_dead_one_delay_no_call_of_a_living_one() {
         matches!(&unknown, Outcome::Fail(fault) if fault.kind == FaultKind::UnknownTool),
         "{unknown:?}"
     );
-    assert!(began.elapsed() <= settings("near_silent").startup_timeout);
+    assert!(started.elapsed() <= settings("near_silent").startup_timeout);
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,9 +182,9 @@ async fn a_slow_upstream_is_announced_when_it_is_ready() {
     // A call of a known prefix waits only for its own upstream.
     assert_said(&call(&service, "a", "late_slow__work", "{}").await, "worked");
     federation.upstreams()[0].startup().wait_until_tried().await;
-    let told =
+    let result =
         timeout(Duration::from_secs(60), changes.recv()).await.expect("a change notification");
-    assert_eq!(told.unwrap().change, Change::List(ListKind::Tools));
+    assert_eq!(result.unwrap().change, Change::List(ListKind::Tools));
     let tools = ["own", "late_slow__work", "late_living__work"];
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
 }
@@ -204,24 +208,24 @@ async fn listed_by_a_session(service: &Service) -> Vec<String> {
 async fn a_caller_with_notifications_waits_less_for_a_hanging_upstream() {
     connector::in_process::register("wait_living", living);
     connector::in_process::register("wait_silent", silent);
-    for (hears, wait) in [(true, LIST_WAIT / 4), (false, LIST_WAIT)] {
+    for (is_listening, wait) in [(true, LIST_WAIT / 4), (false, LIST_WAIT)] {
         let federation = Federation::default();
         let service = front(&federation, &["wait_silent", "wait_living"]);
-        let began = Instant::now();
-        let tools = match hears {
+        let started = Instant::now();
+        let tools = match is_listening {
             true => listed_by_a_session(&service).await,
             false => listed_names(&service, ListKind::Tools).await,
         };
         assert_eq!(tools, ["own", "wait_living__work"]);
-        assert_eq!(began.elapsed(), wait);
-        let states: Vec<_> = federation.status().into_iter().map(|it| it.state).collect();
+        assert_eq!(started.elapsed(), wait);
+        let states: Vec<_> = federation.status().into_iter().map(|status| status.state).collect();
         assert_eq!(states, [UpstreamState::Starting, UpstreamState::Ready]);
     }
     let federation = Federation::default().with_list_wait(Duration::from_secs(5));
     let service = front(&federation, &["wait_silent", "wait_living"]);
-    let began = Instant::now();
+    let started = Instant::now();
     listed_names(&service, ListKind::Tools).await;
-    assert_eq!(began.elapsed(), Duration::from_secs(5), "the configured timeout applies");
+    assert_eq!(started.elapsed(), Duration::from_secs(5), "the configured timeout applies");
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,13 +260,13 @@ async fn a_hanging_upstream_delays_lists_once_and_then_backs_off() {
     assert_eq!(listed_names(&service, ListKind::Tools).await, tools);
     delay(Duration::from_secs(5)).await;
     let took = async || {
-        let began = Instant::now();
+        let started = Instant::now();
         assert_eq!(
             listed_names(&service, ListKind::Tools).await,
             tools,
             "the old list stays in use"
         );
-        began.elapsed()
+        started.elapsed()
     };
     assert_eq!(took().await, list_sync::REFRESH_TIMEOUT);
     for _ in 0..5 {
@@ -294,8 +298,8 @@ async fn aged(client: MemoryConnection) {
 async fn a_list_has_the_shortest_freshness_of_its_parts_and_is_private_to_its_caller() {
     connector::in_process::register("aged_dated", aged);
     connector::in_process::register("aged_living", living);
-    let speak = RevisionChoice::Revision(Rules::CANONICAL);
-    let dated = UpstreamSettings { revisions: speak, ..settings("aged_dated") };
+    let choice = RevisionChoice::Revision(Rules::CANONICAL);
+    let dated = UpstreamSettings { revisions: choice, ..settings("aged_dated") };
     for (servers, expected) in [
         (vec![dated.clone()], [60_000, 50_000, 60_000]),
         (vec![dated, settings("aged_living")], [0, 0, 0]),

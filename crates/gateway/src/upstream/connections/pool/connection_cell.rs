@@ -76,8 +76,8 @@ mod tests {
                 }
                 let result = json!({"protocolVersion": "2025-11-25", "capabilities": {},
                     "serverInfo": {"name": "s", "version": "1"}});
-                let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-                client.send(format!("{answer}\n").as_bytes()).await.unwrap();
+                let response = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+                client.send(format!("{response}\n").as_bytes()).await.unwrap();
             }
         }
     }
@@ -89,9 +89,9 @@ mod tests {
         let identity = Raw::from_value(&Implementation::default());
         let (dialect, limits) = (settings.dialect, settings.limits);
         let profile = Arc::new(Profile { dialect, identity, limits });
-        let speak = RevisionChoice::Revision(Revision::newest(Era::Handshake).rules());
+        let choice = RevisionChoice::Revision(Revision::newest(Era::Handshake).rules());
         let pool = UpstreamPool::new(
-            Arc::new(UpstreamConnector::new(settings.address, speak, profile)),
+            Arc::new(UpstreamConnector::new(settings.address, choice, profile)),
             Arc::new(NoParkedCalls),
             (8, 8),
         );

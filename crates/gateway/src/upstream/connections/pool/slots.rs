@@ -27,8 +27,8 @@ pub(crate) enum PoolFull {
 
 impl UpstreamSlots {
     /// Slots with these limits: connections in total, and per principal.
-    pub(crate) fn new(most: usize, share: usize) -> Self {
-        Self { by_owner: HashMap::new(), max_slots: most, max_per_owner: share }
+    pub(crate) fn new(max: usize, share: usize) -> Self {
+        Self { by_owner: HashMap::new(), max_slots: max, max_per_owner: share }
     }
 
     /// The slot of this key. If it is new and a limit is reached, the slot that was idle longest is evicted: one of the
@@ -134,8 +134,8 @@ mod tests {
 
     /// One of the keys that an owner may have: callers choose the capabilities that they declare.
     fn key(owner: SessionOwner, kind: usize) -> SessionKey {
-        let asks = DeclaredInputs { raw: Some(kind.to_string()), ..DeclaredInputs::default() };
-        SessionKey { owner, era: Era::Handshake, inputs: asks, exclusive: false, lane: 0 }
+        let declared = DeclaredInputs { raw: Some(kind.to_string()), ..DeclaredInputs::default() };
+        SessionKey { owner, era: Era::Handshake, inputs: declared, exclusive: false, lane: 0 }
     }
 
     fn has(slots: &UpstreamSlots, owner: SessionOwner, kind: usize) -> bool {

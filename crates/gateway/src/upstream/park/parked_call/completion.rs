@@ -35,15 +35,15 @@ impl ParkedCall {
         let Self {
             last_responses: taken,
             round: last,
-            call: calling,
+            call: state,
             lease,
-            slot: spot,
+            slot,
             missed_progress: mut missed,
             ..
         } = self;
-        drop((calling, lease));
+        drop((state, lease));
         let until =
-            Instant::now() + if was_fetched { OUTCOME_RETENTION } else { spot.input_timeout() };
+            Instant::now() + if was_fetched { OUTCOME_RETENTION } else { slot.input_timeout() };
         while let Ok(Some(resume)) = tokio::time::timeout_at(until, resumes.recv()).await {
             let is_known = resume.responses == taken || (!was_fetched && resume.round == last);
             let told = if is_known { outcome.clone() } else { state_consumed().into() };
@@ -63,15 +63,15 @@ impl ParkedCall {
             "another replica took over a parked call, because this replica's heartbeat was late"
         );
         self.slot.forget_checkpoint();
-        if let CallState::Running(calling) = self.call {
-            calling.hand_over();
+        if let CallState::Running(call) = self.call {
+            call.hand_over();
         }
     }
 
     /// Ends a call that no caller waits for: declines its input requests, and cancels it if that does not end it.
     pub(super) async fn abandon(mut self) {
         for open in std::mem::take(&mut self.open_requests).into_values() {
-            let answer = match open.request {
+            let response = match open.request {
                 InputRequest::Form { .. } | InputRequest::Url { .. } => {
                     Ok(Raw::from_value(&CancelledResponse::NEW))
                 }
@@ -84,7 +84,7 @@ impl ParkedCall {
                     no input response in time",
                 )),
             };
-            open.reply.respond(answer);
+            open.reply.respond(response);
         }
         let has_begun = matches!(self.call, CallState::Running(_));
         if self.input_deadline.is_some() && has_begun {
