@@ -37,6 +37,31 @@ const BANNED_IN_FILE_NAMES: &[&str] = &[
     "utils",
 ];
 
+/// Words that do not say what a local variable holds.
+const BANNED_LOCALS: &[&str] = &[
+    "asides",
+    "attendant",
+    "doors",
+    "ender",
+    "errand",
+    "errands",
+    "handover",
+    "happening",
+    "heir",
+    "heirs",
+    "honoured",
+    "overseer",
+    "puppet",
+    "puppets",
+    "shelf",
+    "strikes",
+    "thrown",
+    "tongue",
+    "vault",
+    "whose",
+    "workshop",
+];
+
 /// The maximum number of types of one name in the crates.
 const MAX_TYPES_OF_ONE_NAME: usize = 2;
 
@@ -55,7 +80,36 @@ pub(super) fn check(files: &[File], findings: &mut Findings) {
     }
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
         check_path(&file.path, findings);
+        if !super::is_own(file) && !file.path.starts_with("acceptance/peers/") {
+            check_locals(file, findings);
+        }
     }
+}
+
+/// Checks the names of local variables: `let NAME`, `for NAME in` and `|NAME|`.
+fn check_locals(file: &File, findings: &mut Findings) {
+    for (index, line) in file.text.lines().enumerate() {
+        if let Some(name) = declared_local(line).filter(|name| BANNED_LOCALS.contains(name)) {
+            let problem = format!("a local variable `{name}`");
+            findings.add(&file.path, index + 1, &problem, "name the value, see docs/glossary.md");
+        }
+    }
+}
+
+/// The first local variable that a line of code declares alone.
+fn declared_local(line: &str) -> Option<&str> {
+    let code = line.trim_start();
+    if code.starts_with("//") {
+        return None;
+    }
+    let is_name = |text: &&str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    if let Some(rest) = code.strip_prefix("let ").or_else(|| code.strip_prefix("for ")) {
+        let rest = rest.strip_prefix("mut ").unwrap_or(rest);
+        return rest.split([' ', ':']).next().filter(is_name);
+    }
+    code.split('|').skip(1).step_by(2).find(is_name)
 }
 
 /// Checks the names of a source file and of its folders.
@@ -159,6 +213,27 @@ mod tests {
         }
         assert!(named("crates/a/src/placement.rs").is_empty(), "only whole words count");
         assert!(named("crates/a/src/unsubscribe.rs").is_empty());
+    }
+
+    #[test]
+    fn a_local_variable_says_what_it_holds() {
+        let path = "crates/creole/src/a.rs";
+        for line in [
+            "    let errand = 1;",
+            "let mut errand: u8 = 1;",
+            "for errand in 0..2 {",
+            "a.map(|errand| errand)",
+        ] {
+            assert!(findings(&[(path, line)])[0].contains("a local variable `errand`"), "{line}");
+        }
+        for line in [
+            "// let errand = 1;",
+            "let errand_twice = 1;",
+            "let message = errand(1);",
+            "a | errand | b",
+        ] {
+            assert!(findings(&[(path, line)]).is_empty(), "{line}");
+        }
     }
 
     #[test]
