@@ -142,6 +142,7 @@ impl<'de> Deserialize<'de> for FaultKind {
 
 /// One fault: its kind and its details.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Fault {
     /// The kind of failure.
     pub kind: FaultKind,

@@ -30,6 +30,7 @@ use reader::ReaderStarter;
 
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EndReason {
     /// The client closed its side; all its requests have their responses or were cancelled.
     InputClosed,

@@ -27,11 +27,11 @@ pub fn item_of(operation: &Operation) -> Option<(ListKind, &str)> {
 /// The fault of an operation on a withheld item: the same as for an unknown item, except for resources in a dialect
 /// that has an error code for denial.
 pub(crate) fn withheld_fault(operation: &Operation) -> Fault {
-    let fault = unknown_item_fault(operation);
-    match fault.kind {
-        FaultKind::ResourceNotFound => Fault { kind: FaultKind::ResourceDenied, ..fault },
-        _ => fault,
+    let mut fault = unknown_item_fault(operation);
+    if fault.kind == FaultKind::ResourceNotFound {
+        fault.kind = FaultKind::ResourceDenied;
     }
+    fault
 }
 
 /// The fault of an operation on an unknown item.

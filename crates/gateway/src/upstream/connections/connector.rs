@@ -349,11 +349,10 @@ mod tests {
     fn a_version_of_its_own_identifies_the_dialect() {
         let fault = Fault::new(FaultKind::UnsupportedVersion, "no");
         assert_eq!(detect_dialect(&fault).map(|dialect| dialect.name), None);
-        let told = |version: &str| Fault {
-            data: Some(Raw::from_value(&json!({"supported": [version]}))),
-            ..fault.clone()
+        let with_version = |version: &str| {
+            fault.clone().with_data(Raw::from_value(&json!({"supported": [version]})))
         };
-        assert_eq!(detect_dialect(&told("1.0")).unwrap().name, "bb-mcp-server");
-        assert_eq!(detect_dialect(&told("7.0")).map(|dialect| dialect.name), None);
+        assert_eq!(detect_dialect(&with_version("1.0")).unwrap().name, "bb-mcp-server");
+        assert_eq!(detect_dialect(&with_version("7.0")).map(|dialect| dialect.name), None);
     }
 }

@@ -141,8 +141,9 @@ impl UpstreamLists {
 
     /// Why a list was never fetched, if its fetch failed.
     pub(crate) fn list_failure(&self, kind: ListKind) -> Option<Fault> {
-        let fault = self.failures.fault(kind).filter(|_| !self.store.was_fetched(kind))?;
-        Some(Fault { trace: None, ..fault })
+        let mut fault = self.failures.fault(kind).filter(|_| !self.store.was_fetched(kind))?;
+        fault.trace = None;
+        Some(fault)
     }
 
     /// Fetches the failed lists whose wait is over.
