@@ -205,12 +205,9 @@ impl Context {
     fn typed_response<T: serde::de::DeserializeOwned>(
         &self,
         key: &str,
-        input_request: InputRequest,
+        question: InputRequest,
     ) -> Result<T, ToolError> {
-        self.request_inputs(vec![KeyedInputRequest {
-            key: key.to_owned(),
-            question: input_request,
-        }])?;
+        self.request_inputs(vec![KeyedInputRequest { key: key.to_owned(), question }])?;
         let answer = self.input_response(key).map(|raw| serde_json::from_str(raw.as_str()));
         match answer {
             Some(Ok(answer)) => Ok(answer),

@@ -160,7 +160,7 @@ pub(crate) async fn follow_stream(
 ) {
     // Pinned where it is created, since a variable would take its space twice in each call's task.
     let mut stream = std::pin::pin!(async {
-        let position = StreamPosition::default();
+        let mut position = StreamPosition::default();
         receive_events(&inner, Some(call), body, &mut position).await;
         if let Err(fault) = resume_stream(&inner, call, &mut position).await {
             inner.inbox.on_call_failed(call, fault);
