@@ -206,6 +206,9 @@ pub struct Rules {
     /// Whether headers of an HTTP request repeat its method, its subject and arguments
     /// (2026-07-28 basic/transports/streamable-http, request metadata).
     pub mirrored_headers: bool,
+    /// Whether a server is its own authorization server, which no document names (2025-03-26 basic/authorization, server
+    /// metadata discovery).
+    pub own_authorization_server: bool,
     /// What it means that the stream of a call breaks.
     pub broken_stream: BrokenStream,
     /// Whether an event stream starts with an empty event whose id is a resumption point
@@ -357,6 +360,7 @@ const RULES_2024_11_05: Rules = Rules {
     http_statuses: SESSION_STATUSES,
     version_header: false,
     mirrored_headers: false,
+    own_authorization_server: false,
     broken_stream: BrokenStream::Resumable,
     primed_streams: false,
     errors: ERRORS_BEFORE_2025_11_25,
@@ -368,6 +372,7 @@ static RULES: [Rules; 5] = [
         revision: Revision::V2025_03_26,
         name: "2025-03-26",
         batches: true,
+        own_authorization_server: true,
         completions_capability: true,
         audio: true,
         ..RULES_2024_11_05
@@ -434,6 +439,7 @@ static RULES: [Rules; 5] = [
         http_statuses: STATELESS_STATUSES,
         version_header: true,
         mirrored_headers: true,
+        own_authorization_server: false,
         broken_stream: BrokenStream::Cancels,
         primed_streams: false,
         errors: &[],

@@ -14,8 +14,13 @@ const ALLOWED: &[Allowed] = &[
     ("creole-proto", &[], &["memchr", "once_cell", "serde", "serde_json", "simdutf8"]),
     (TEST_WAIT, &[], &["tokio"]),
     (
-        "creole",
+        "creole-oauth",
         &["creole-proto"],
+        &["aws-lc-rs", "base64", "getrandom", "serde", "serde_json", "subtle"],
+    ),
+    (
+        "creole",
+        &["creole-oauth", "creole-proto"],
         &[
             "arc-swap",
             "argon2",
