@@ -27,6 +27,8 @@ mod dispatcher;
 pub(crate) mod era;
 mod mcp_client;
 mod negotiation;
+#[cfg(feature = "http")]
+pub mod oauth;
 pub(crate) mod pending_call;
 pub(crate) mod transport;
 

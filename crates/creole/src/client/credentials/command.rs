@@ -7,7 +7,7 @@ use creole_proto::fault::Fault;
 use tokio::time::timeout;
 
 use super::token::MAX_TEXT_BYTES;
-use super::{Authorization, Credentials, token};
+use super::{Authorization, Credentials, Refusal, token};
 use crate::chain::BoxFuture;
 use crate::process::{Child, ChildOutput, Exit, Program};
 
@@ -32,10 +32,11 @@ impl TokenCommand {
 impl Credentials for TokenCommand {
     fn fetch(
         &self,
-        refused: Option<Authorization>,
-    ) -> BoxFuture<'static, Result<Authorization, Fault>> {
+        refusal: Option<Refusal>,
+    ) -> BoxFuture<'static, Result<Option<Authorization>, Fault>> {
         let program = self.program.clone();
-        Box::pin(async move { run(&program, refused.as_ref()).await })
+        let refused = refusal.and_then(|refusal| refusal.authorization);
+        Box::pin(async move { run(&program, refused.as_ref()).await.map(Some) })
     }
 }
 
@@ -104,8 +105,9 @@ mod tests {
     }
 
     async fn fetch_token(command: TokenCommand) -> Result<String, String> {
-        let fetched = command.fetch(Authorization::bearer("old-canary")).await;
-        fetched.map(|authorization| authorization.secret().to_owned()).map_err(|fault| fault.detail)
+        let authorization = Authorization::bearer("old-canary");
+        let fetched = command.fetch(Some(Refusal { authorization, ..Refusal::default() })).await;
+        fetched.map(|it| it.unwrap().secret().to_owned()).map_err(|fault| fault.detail)
     }
 
     #[tokio::test]

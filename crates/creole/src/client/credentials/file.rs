@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use creole_proto::fault::Fault;
 
 use super::token::MAX_TEXT_BYTES;
-use super::{Authorization, Credentials, token};
+use super::{Authorization, Credentials, Refusal, token};
 use crate::chain::BoxFuture;
 
 /// A file whose first line is a token, which is sent as `Bearer`.
@@ -58,11 +58,11 @@ fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
 impl Credentials for TokenFile {
     fn fetch(
         &self,
-        _refused: Option<Authorization>,
-    ) -> BoxFuture<'static, Result<Authorization, Fault>> {
+        _refusal: Option<Refusal>,
+    ) -> BoxFuture<'static, Result<Option<Authorization>, Fault>> {
         let (file, server) = (self.clone(), self.server.clone());
         Box::pin(async move {
-            let read = tokio::task::spawn_blocking(move || file.read()).await;
+            let read = tokio::task::spawn_blocking(move || file.read().map(Some)).await;
             read.unwrap_or_else(|_| {
                 Err(token::missing_token(&server, "the token file cannot be read"))
             })
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(told().await.unwrap_err(), invalid);
         for token in ["one", "two"] {
             std::fs::write(&path, format!("{token}\n")).unwrap();
-            assert_eq!(told().await.unwrap().secret(), token);
+            assert_eq!(told().await.unwrap().unwrap().secret(), token);
         }
         let folder = TokenFile::new("site", folder.path());
         assert!(folder.fetch(None).await.unwrap_err().detail.ends_with("cannot be read"));

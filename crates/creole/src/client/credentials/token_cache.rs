@@ -8,14 +8,7 @@ use creole_proto::fault::Fault;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::{Authorization, Credentials, token};
-
-/// How long a fetch may take.
-pub(crate) const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The pause after a fetch that failed or returned a refused value: a source that is permanently wrong must not be
-/// called with every request.
-const RETRY_PAUSE: Duration = Duration::from_secs(5);
+use super::{Authorization, Credentials, RETRY_PAUSE, Refusal, token};
 
 /// The authorization for one server. Clones share it.
 #[derive(Clone)]
@@ -25,11 +18,13 @@ pub(crate) struct TokenCache {
     state: Arc<Mutex<TokenCacheState>>,
 }
 
-type FetchResult = Result<Authorization, Fault>;
+type FetchResult = Result<Option<Authorization>, Fault>;
 
 #[derive(Default)]
 struct TokenCacheState {
     current: Option<Authorization>,
+    /// Whether the source was asked before the first request and had nothing.
+    has_none: bool,
     /// The running fetch. Its sender is dropped when the value is stored.
     fetching: Option<watch::Receiver<Option<FetchResult>>>,
     /// When the last useless fetch was, and its fault if it returned nothing.
@@ -41,18 +36,19 @@ impl TokenCache {
         Self { source, server, state: Arc::default() }
     }
 
-    /// The authorization.
+    /// The authorization; `None` if the source has none before a refusal.
     ///
     /// # Errors
-    /// When there is none.
-    pub(crate) async fn current(&self) -> Result<Authorization, Fault> {
+    /// When the fetch fails.
+    pub(crate) async fn current(&self) -> FetchResult {
         let fetching = {
             let mut state = self.lock();
-            if let Some(current) = &state.current {
-                return Ok(current.clone());
+            let is_due = state.current.as_ref().is_some_and(Authorization::is_due);
+            if !is_due && (state.current.is_some() || state.has_none) {
+                return Ok(state.current.clone());
             }
-            match state.pause() {
-                Some(Some(fault)) => return Err(fault.clone()),
+            match self.pause(&state) {
+                Some(Some(fault)) => return Err(fault),
                 _ => self.fetch(&mut state, None),
             }
         };
@@ -63,40 +59,49 @@ impl TokenCache {
     ///
     /// # Errors
     /// When the fetch fails.
-    pub(crate) async fn replace_refused(
-        &self,
-        refused: &Authorization,
-    ) -> Result<Option<Authorization>, Fault> {
+    pub(crate) async fn replace_refused(&self, refusal: Refusal) -> FetchResult {
+        let refused = refusal.authorization.clone();
         let fetching = {
             let mut state = self.lock();
-            if let Some(current) = state.current.as_ref().filter(|current| *current != refused) {
-                return Ok(Some(current.clone()));
+            if state.current.is_some() && state.current != refused {
+                return Ok(state.current.clone());
             }
-            match state.pause() {
-                Some(Some(fault)) => return Err(fault.clone()),
+            match self.pause(&state) {
+                Some(Some(fault)) => return Err(fault),
                 Some(None) => return Ok(None),
-                None => self.fetch(&mut state, Some(refused.clone())),
+                None => self.fetch(&mut state, Some(refusal)),
             }
         };
         let authorization = self.wait(fetching).await?;
-        Ok(Some(authorization).filter(|authorization| authorization != refused))
+        Ok(authorization.filter(|it| Some(it) != refused.as_ref()))
+    }
+
+    /// Whether the source can get a further scope.
+    pub(crate) fn can_add_scopes(&self) -> bool {
+        self.source.can_add_scopes()
+    }
+
+    /// How long a fetch may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.source.timeout()
     }
 
     /// Starts a fetch, unless one is running. It runs in a task, because the waiting request may be dropped.
     fn fetch(
         &self,
         state: &mut TokenCacheState,
-        refused: Option<Authorization>,
+        refusal: Option<Refusal>,
     ) -> watch::Receiver<Option<FetchResult>> {
         if let Some(fetching) = state.fetching.as_ref().filter(|it| it.has_changed().is_ok()) {
             return fetching.clone();
         }
         let (sender, fetching) = watch::channel(None);
-        let (own, fetch) = (self.clone(), self.source.fetch(refused.clone()));
+        let was_refused = refusal.is_some();
+        let (own, fetch) = (self.clone(), self.source.fetch(refusal));
         tokio::spawn(async move {
             let fetched =
-                timeout(FETCH_TIMEOUT, fetch).await.unwrap_or_else(|_| Err(own.timeout_fault()));
-            own.lock().store_fetched(&fetched, refused.is_some());
+                timeout(own.timeout(), fetch).await.unwrap_or_else(|_| Err(own.timeout_fault()));
+            own.lock().store_fetched(&fetched, was_refused);
             sender.send_replace(Some(fetched));
         });
         state.fetching = Some(fetching.clone());
@@ -112,8 +117,19 @@ impl TokenCache {
     }
 
     fn timeout_fault(&self) -> Fault {
-        let seconds = FETCH_TIMEOUT.as_secs();
+        let seconds = self.timeout().as_secs();
         token::missing_token(&self.server, &format!("no token within {seconds} s"))
+    }
+
+    /// The fault of the last useless fetch, during the pause after it.
+    #[expect(
+        clippy::option_option,
+        reason = "the outer option is the pause, the inner one its fault"
+    )]
+    fn pause(&self, state: &TokenCacheState) -> Option<Option<Fault>> {
+        let (since, why) = state.paused.as_ref()?;
+        let is_limited = why.is_some() || !self.source.limits_itself();
+        (is_limited && since.elapsed() < RETRY_PAUSE).then(|| why.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, TokenCacheState> {
@@ -122,15 +138,11 @@ impl TokenCache {
 }
 
 impl TokenCacheState {
-    fn pause(&self) -> Option<&Option<Fault>> {
-        let (since, fault) = self.paused.as_ref()?;
-        (since.elapsed() < RETRY_PAUSE).then_some(fault)
-    }
-
     fn store_fetched(&mut self, fetched: &FetchResult, was_refused: bool) {
         self.paused = match fetched {
             Ok(authorization) => {
-                self.current = Some(authorization.clone());
+                self.current.clone_from(authorization);
+                self.has_none = authorization.is_none() && !was_refused;
                 was_refused.then(|| (Instant::now(), None))
             }
             Err(fault) => Some((Instant::now(), Some(fault.clone()))),

@@ -27,7 +27,7 @@ impl CountingCredentials {
 }
 
 impl Credentials for CountingCredentials {
-    fn fetch(&self, _: Option<Authorization>) -> BoxFuture<'static, FetchResult> {
+    fn fetch(&self, _: Option<Refusal>) -> BoxFuture<'static, FetchResult> {
         self.fetched.fetch_add(1, Ordering::Relaxed);
         let text = self.given.lock().clone();
         Box::pin(async move {
@@ -36,7 +36,7 @@ impl Credentials for CountingCredentials {
                 "" => Err(token::missing_token("site", "nobody knows one")),
                 "never" => std::future::pending().await,
                 "panic" => panic!("as a source may"),
-                text => Ok(bearer(text)),
+                text => Ok(Some(bearer(text))),
             }
         })
     }
@@ -44,6 +44,10 @@ impl Credentials for CountingCredentials {
 
 fn bearer(token: &str) -> Authorization {
     Authorization::bearer(token).unwrap()
+}
+
+fn refusal(refused: Authorization) -> Refusal {
+    Refusal { authorization: Some(refused), ..Refusal::default() }
 }
 
 fn keyring(token: &str) -> (TokenCache, Arc<CountingCredentials>) {
@@ -57,7 +61,7 @@ async fn instead(keyring: &TokenCache, refused: &str, many: usize) -> Vec<Option
     let mut waiting = JoinSet::new();
     for _ in 0..many {
         let (keyring, refused) = (keyring.clone(), bearer(refused));
-        waiting.spawn(async move { keyring.replace_refused(&refused).await.unwrap() });
+        waiting.spawn(async move { keyring.replace_refused(refusal(refused)).await.unwrap() });
     }
     waiting.join_all().await
 }
@@ -70,14 +74,14 @@ async fn fifty_that_are_refused_at_once_have_it_fetched_once() {
         let keyring = keyring.clone();
         first.spawn(async move { keyring.current().await.unwrap() });
     }
-    assert_eq!(first.join_all().await, vec![bearer("old"); 50]);
+    assert_eq!(first.join_all().await, vec![Some(bearer("old")); 50]);
     assert_eq!(source.fetched(), 1);
     source.gives("new");
     assert_eq!(instead(&keyring, "old", 50).await, vec![Some(bearer("new")); 50]);
     assert_eq!(source.fetched(), 2);
     // A late request that was refused with the old value finds the new one.
     assert_eq!(instead(&keyring, "old", 1).await, [Some(bearer("new"))]);
-    assert_eq!(keyring.current().await.unwrap(), bearer("new"));
+    assert_eq!(keyring.current().await.unwrap(), Some(bearer("new")));
     assert_eq!(source.fetched(), 2);
 }
 
@@ -103,14 +107,17 @@ async fn a_failure_is_shared_for_a_while_and_then_the_fetch_is_retried() {
     let (keyring, source) = keyring("");
     let failed = keyring.current().await.unwrap_err();
     assert_eq!(keyring.current().await.unwrap_err().detail, failed.detail);
-    assert_eq!(keyring.replace_refused(&bearer("old")).await.unwrap_err().detail, failed.detail);
+    assert_eq!(
+        keyring.replace_refused(refusal(bearer("old"))).await.unwrap_err().detail,
+        failed.detail
+    );
     assert_eq!(source.fetched(), 1);
     advance(RETRY_PAUSE).await;
     source.gives("old");
-    assert_eq!(keyring.current().await.unwrap(), bearer("old"));
+    assert_eq!(keyring.current().await.unwrap(), Some(bearer("old")));
     source.gives("");
-    assert!(keyring.replace_refused(&bearer("old")).await.is_err());
-    assert!(keyring.replace_refused(&bearer("old")).await.is_err());
+    assert!(keyring.replace_refused(refusal(bearer("old"))).await.is_err());
+    assert!(keyring.replace_refused(refusal(bearer("old"))).await.is_err());
     assert_eq!(source.fetched(), 3);
 }
 
@@ -120,14 +127,14 @@ async fn the_first_caller_may_leave_and_a_source_may_be_slow_or_panic() {
     keyring.current().await.unwrap();
     source.gives("new");
     let refused = bearer("old");
-    let left = timeout(Duration::from_millis(500), keyring.replace_refused(&refused)).await;
+    let left = timeout(Duration::from_millis(500), keyring.replace_refused(refusal(refused))).await;
     assert!(left.is_err(), "the new token is not available yet");
     assert_eq!(instead(&keyring, "old", 2).await, vec![Some(bearer("new")); 2]);
     assert_eq!(source.fetched(), 2);
     for (text, reason) in [("never", "within 10 s"), ("panic", "was aborted")] {
         advance(RETRY_PAUSE).await;
         source.gives(text);
-        let fault = keyring.replace_refused(&bearer("new")).await.unwrap_err();
+        let fault = keyring.replace_refused(refusal(bearer("new"))).await.unwrap_err();
         assert!(fault.detail.contains(reason), "{}", fault.detail);
     }
     source.gives("newer");

@@ -2,17 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use creole_oauth::challenge::Challenge;
+use creole_oauth::dpop::ProvenRequest;
+use creole_oauth::web_url::WebUrl;
 use creole_proto::fault::Fault;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use crate::budget::{Budget, Reservation};
-use crate::client::credentials;
-use crate::client::credentials::{Credentials, TokenCache};
+use crate::client::credentials::{Authorization, Credentials, Refusal, TokenCache};
 use crate::client::transport::http::conn::pool::{ConnectionPool, ResponseParts};
 use crate::client::transport::http::conn::proxy::Proxies;
 use crate::client::transport::http::conn::request::{
@@ -26,6 +28,9 @@ use crate::process::unavailable_fault;
 
 /// Default maximum size of a message.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// How often a request is sent again with another authorization.
+const MAX_REPLACEMENTS: usize = 3;
 
 /// Timeout of a request that is not a call.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -251,24 +256,58 @@ impl HttpAddress {
         }
     }
 
-    /// Sends a request with the cached token, and once more if the token was refused and replaced.
+    /// Sends a request with the cached token, and again if the token was refused and replaced. The server has not
+    /// processed a request that it refused for its authorization.
     async fn send_authorized(
         &self,
-        keyring: &TokenCache,
+        tokens: &TokenCache,
         request: &HttpRequest,
     ) -> Result<ResponseParts, Fault> {
-        let shown = keyring.current().await?;
-        let answer = self.send_once(&request.with_authorization(shown.header())).await?;
-        if answer.0.status != StatusCode::UNAUTHORIZED {
-            return Ok(answer);
-        }
-        match keyring.replace_refused(&shown).await? {
-            None => Ok(answer),
-            Some(other) => {
-                drop(answer);
-                self.send_once(&request.with_authorization(other.header())).await
+        let mut shown = tokens.current().await?;
+        for _ in 0..MAX_REPLACEMENTS {
+            let answer = self.send_with(request, shown.as_ref()).await?;
+            let Some(refusal) = refusal(&answer.0, shown.as_ref(), tokens.can_add_scopes()) else {
+                return Ok(answer);
+            };
+            match tokens.replace_refused(refusal).await? {
+                None => return Ok(answer),
+                Some(other) => shown = Some(other),
             }
         }
+        self.send_with(request, shown.as_ref()).await
+    }
+
+    /// Sends a request with an authorization. A token that is bound to a key has a new proof in each request, and a
+    /// second one if the server demands a nonce (RFC 9449, section 9).
+    async fn send_with(
+        &self,
+        request: &HttpRequest,
+        shown: Option<&Authorization>,
+    ) -> Result<ResponseParts, Fault> {
+        let Some(shown) = shown else { return self.send_once(request).await };
+        let request = request.with_authorization(shown.header());
+        let Some(key) = shown.dpop_key() else { return self.send_once(&request).await };
+        let url = WebUrl::parse(&self.url.to_string()).map_err(|error| self.no_proof(&error))?;
+        let proven = || {
+            let (method, access_token) = (request.method().as_str(), Some(shown.secret()));
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            let proof = key.proof(ProvenRequest { method, url: &url, access_token }, now);
+            proof.map(|proof| request.clone().with_field("dpop", proof))
+        };
+        let answer = self.send_once(&proven().map_err(|error| self.no_proof(&error))?).await?;
+        let is_new = key.store_nonce(&url, answer.0.dpop_nonce.as_deref());
+        if answer.0.status != StatusCode::UNAUTHORIZED || !is_new || !asks_for_nonce(&answer.0) {
+            return Ok(answer);
+        }
+        drop(answer);
+        let answer = self.send_once(&proven().map_err(|error| self.no_proof(&error))?).await?;
+        key.store_nonce(&url, answer.0.dpop_nonce.as_deref());
+        Ok(answer)
+    }
+
+    fn no_proof(&self, error: &dyn fmt::Display) -> Fault {
+        let detail = format!("no proof can be made for the token of `{}`: {error}", self.name);
+        unavailable_fault(&self.name, detail, "credentials")
     }
 
     async fn send_once(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
@@ -278,8 +317,7 @@ impl HttpAddress {
 
     /// Sends a request with the short timeout.
     pub(crate) async fn send_short(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
-        let fetching =
-            self.token_cache.as_ref().map_or(Duration::ZERO, |_| credentials::FETCH_TIMEOUT);
+        let fetching = self.token_cache.as_ref().map_or(Duration::ZERO, TokenCache::timeout);
         match tokio::time::timeout(SHORT_TIMEOUT + fetching, self.send_request(request)).await {
             Ok(answer) => answer,
             Err(_) => {
@@ -288,6 +326,31 @@ impl HttpAddress {
             }
         }
     }
+}
+
+/// What the server wants instead of this authorization, if it refused it.
+fn refusal(
+    head: &ResponseHead,
+    shown: Option<&Authorization>,
+    can_add_scopes: bool,
+) -> Option<Refusal> {
+    let needs_scopes = match head.status {
+        StatusCode::UNAUTHORIZED => false,
+        StatusCode::FORBIDDEN if can_add_scopes && has_error(head, "insufficient_scope") => true,
+        _ => return None,
+    };
+    let (authorization, challenges) = (shown.cloned(), head.challenges.clone());
+    Some(Refusal { authorization, needs_scopes, challenges })
+}
+
+fn asks_for_nonce(head: &ResponseHead) -> bool {
+    has_error(head, "use_dpop_nonce")
+}
+
+/// Whether a challenge names this error (RFC 6750, section 3).
+fn has_error(head: &ResponseHead, error: &str) -> bool {
+    let challenges = Challenge::parse_all(head.challenges.iter().map(String::as_str));
+    challenges.iter().any(|challenge| challenge.parameter("error") == Some(error))
 }
 
 fn is_harmless(name: &str) -> bool {

@@ -85,6 +85,8 @@ pub struct Fetcher {
     allowed: AllowedAddresses,
     is_encrypted: bool,
     proxies: Proxies,
+    /// The trusted root certificates in PEM form, if they are not the system's.
+    certificates: Option<Arc<[u8]>>,
     /// Created for the first request: reading the system's certificates takes longer than the rest of the start.
     client: Arc<OnceLock<Result<FetchClient, String>>>,
 }
@@ -101,7 +103,13 @@ impl Fetcher {
 
     /// The same through these proxies instead of those that the environment names.
     pub fn with_proxies(proxies: Proxies, reach: AllowedAddresses, is_encrypted: bool) -> Self {
-        Self { allowed: reach, is_encrypted, proxies, client: Arc::default() }
+        Self { allowed: reach, is_encrypted, proxies, certificates: None, client: Arc::default() }
+    }
+
+    /// The same with these root certificates, in PEM form, instead of the system's.
+    #[must_use]
+    pub fn with_certificates(self, certificates: Option<Arc<[u8]>>) -> Self {
+        Self { certificates, client: Arc::default(), ..self }
     }
 
     fn client(&self) -> Result<FetchClient, String> {
@@ -110,7 +118,11 @@ impl Fetcher {
             FilteredResolver { allows_private: self.allowed == AllowedAddresses::Anywhere };
         let (direct, to_proxy) = (tcp_connector(resolver), tcp_connector(GaiResolver::new()));
         let connector = ProxyConnector::new(direct, to_proxy, self.proxies.clone());
-        let trust = if is_encrypted { TrustedRoots::System } else { TrustedRoots::Plain };
+        let trust = match &self.certificates {
+            _ if !is_encrypted => TrustedRoots::Plain,
+            Some(certificates) => TrustedRoots::These(certificates),
+            None => TrustedRoots::System,
+        };
         let builder = HttpsConnectorBuilder::new().with_tls_config(client_config(trust)?);
         let builder = if is_encrypted { builder.https_only() } else { builder.https_or_http() };
         let connector = builder.enable_all_versions().wrap_connector(connector);

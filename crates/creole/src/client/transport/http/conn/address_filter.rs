@@ -69,7 +69,7 @@ impl FilteredResolver {
 
 /// Whether an address is on the public internet: not this machine, a private network, a link, a cloud's own services or
 /// unassigned.
-fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),

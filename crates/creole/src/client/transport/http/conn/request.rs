@@ -141,6 +141,17 @@ impl HttpRequest {
         Self { authorization: Some(authorization.clone()), ..self.clone() }
     }
 
+    /// The same request with one more header.
+    pub(crate) fn with_field(mut self, name: &'static str, value: String) -> Self {
+        self.mirrored.push((Cow::Borrowed(name), Cow::Owned(value)));
+        self
+    }
+
+    /// Its method.
+    pub(crate) fn method(&self) -> &Method {
+        &self.template.method
+    }
+
     /// Its request target.
     pub(crate) fn path(&self) -> &PathAndQuery {
         &self.template.path

@@ -1,7 +1,7 @@
 //! The head of a server's response.
 
 use creole_proto::http::mcp_headers::SESSION_ID_HEADER;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 /// The relevant fields of a response's head.
@@ -13,6 +13,10 @@ pub(crate) struct ResponseHead {
     pub(crate) session: Option<HeaderValue>,
     /// The seconds of `Retry-After`. A date is ignored: it does not justify a calendar.
     pub(crate) retry_after: Option<u64>,
+    /// The values of `WWW-Authenticate`.
+    pub(crate) challenges: Vec<String>,
+    /// The value of `DPoP-Nonce`.
+    pub(crate) dpop_nonce: Option<String>,
 }
 
 /// The kind of a response's body.
@@ -30,6 +34,7 @@ impl ResponseHead {
         headers: impl Iterator<Item = (&'a str, &'a [u8])>,
     ) -> Self {
         let (mut kind, mut session, mut retry_after) = (None, None, None);
+        let (mut challenges, mut dpop_nonce) = (Vec::new(), None);
         for (name, value) in headers {
             let is = |known: &str| name.eq_ignore_ascii_case(known);
             if is(CONTENT_TYPE.as_str()) {
@@ -40,9 +45,14 @@ impl ResponseHead {
                 let seconds =
                     str::from_utf8(value).ok().and_then(|value| value.trim().parse().ok());
                 retry_after = retry_after.or(seconds);
+            } else if is(WWW_AUTHENTICATE.as_str()) {
+                challenges.push(String::from_utf8_lossy(value).into_owned());
+            } else if is("dpop-nonce") {
+                dpop_nonce = str::from_utf8(value).ok().map(str::to_owned);
             }
         }
-        Self { status, kind: kind.unwrap_or(ResponseKind::Other), session, retry_after }
+        let kind = kind.unwrap_or(ResponseKind::Other);
+        Self { status, kind, session, retry_after, challenges, dpop_nonce }
     }
 
     /// The same for headers in a map.
