@@ -83,7 +83,9 @@ pub fn run_suite(suite: Suite, url: &str, words: &[&str]) -> Result<SuiteResult,
         title: format!("{} {}", suite.name(), words.join(" ")),
         is_content: output.success,
         not_scored: match words {
-            ["--requirements", revision] => not_scored(&requirements(&installed, revision)?),
+            ["--requirements", revision] => {
+                not_scored(&requirements(&installed, revision)?, "server").into_iter().collect()
+            }
             _ => BTreeSet::new(),
         },
         scenarios,
@@ -123,6 +125,17 @@ pub fn judge_client(
     Ok(result)
 }
 
+/// The scenarios that a revision demands of a client, by the requirements of the suite: those that count, and those that
+/// do not.
+pub fn required_of_clients(
+    suite: Suite,
+    revision: &str,
+) -> Result<(Vec<String>, Vec<String>), String> {
+    let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
+    let requirements = requirements(&installed, revision)?;
+    Ok((scored(&requirements, "client"), not_scored(&requirements, "client")))
+}
+
 /// The client scenarios of a release of the suite.
 pub fn client_scenarios(suite: Suite) -> Result<Vec<String>, String> {
     let installed = installed_suite(suite).map_err(|missing| missing.to_string())?;
@@ -133,6 +146,9 @@ pub fn client_scenarios(suite: Suite) -> Result<Vec<String>, String> {
     Ok(lines.filter_map(|line| line.split(' ').next().map(str::to_owned)).collect())
 }
 
+/// The folder of scenarios whose names have a slash.
+const OAUTH_FOLDER: &str = "auth";
+
 /// The checks of each scenario that the suite ran.
 fn scenarios(results: &Path) -> Result<BTreeMap<String, Vec<Check>>, String> {
     let mut scenarios = BTreeMap::new();
@@ -141,6 +157,12 @@ fn scenarios(results: &Path) -> Result<BTreeMap<String, Vec<Check>>, String> {
     for entry in entries {
         let folder = entry.map_err(|error| error.to_string())?;
         let name = folder.file_name().to_string_lossy().into_owned();
+        if name == OAUTH_FOLDER {
+            let inside = self::scenarios(&folder.path())?;
+            let named = inside.into_iter().map(|(name, checks)| (format!("auth/{name}"), checks));
+            scenarios.extend(named);
+            continue;
+        }
         let scenario = scenario_of(&name).ok_or_else(|| format!("unknown result folder {name}"))?;
         let checks = fs::read(folder.path().join("checks.json"))
             .map_err(|error| format!("{name}: {error}"))?;
@@ -166,14 +188,22 @@ fn requirements(installed: &Installed, revision: &str) -> Result<String, String>
     fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// The server scenarios that the requirements list as not scored.
-fn not_scored(requirements: &str) -> BTreeSet<String> {
+/// The scenarios of a leg, `server` or `client`, that count.
+fn scored(requirements: &str, leg: &str) -> Vec<String> {
+    let begin = format!("{leg}:");
+    let lines = requirements.lines().skip_while(|line| *line != begin).skip(1);
+    let listed = lines.map_while(|line| line.trim().strip_prefix("- "));
+    listed.map(str::to_owned).collect()
+}
+
+/// The scenarios of a leg, `server` or `client`, that the requirements list as not scored.
+fn not_scored(requirements: &str, leg: &str) -> Vec<String> {
     let mut lines = requirements.lines().skip_while(|line| *line != "not_scored:").peekable();
-    let mut names = BTreeSet::new();
+    let mut names = Vec::new();
     while let Some(line) = lines.next() {
         let Some(name) = line.trim().strip_prefix("- scenario: ") else { continue };
-        if lines.peek().is_some_and(|leg| leg.trim() == "leg: server") {
-            names.insert(name.to_owned());
+        if lines.peek().is_some_and(|line| line.trim() == format!("leg: {leg}")) {
+            names.push(name.to_owned());
         }
     }
     names
@@ -261,8 +291,9 @@ mod tests {
         assert_eq!(scenario_of("server-x"), None);
         let requirements = "server:\n  - ping\n\nnot_scored:\n  - scenario: one\n    leg: client\n    \
                             reason: pending\n  - scenario: two\n    leg: server\n";
-        let listed: Vec<String> = not_scored(requirements).into_iter().collect();
-        assert_eq!(listed, ["two"]);
+        assert_eq!(scored(requirements, "server"), ["ping"]);
+        assert_eq!(not_scored(requirements, "server"), ["two"]);
+        assert_eq!(not_scored(requirements, "client"), ["one"]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The suite passes the server's URL as the last argument, and in the environment the scenario's name, the revision to
 //! use and, for some scenarios, a context.
 
+mod oauth;
 mod scenario;
 mod skills;
 

@@ -1,6 +1,7 @@
 //! The actions of each scenario of the suite.
 
 use std::env;
+use std::sync::Arc;
 
 use creole::client::{Address, Client, ClientBuilder, HttpAddress};
 use creole::proto::dialect::builtin;
@@ -10,12 +11,15 @@ use creole::proto::revision::{Era, Revision};
 use creole::proto::wire::Raw;
 use serde_json::{Map, Value, json};
 
-use super::skills;
+use super::{oauth, skills};
+
+/// The prefix of the scenarios that need a login.
+const OAUTH: &str = "auth/";
 
 /// Performs the scenario that the environment names.
 pub(super) async fn perform(url: &str) -> Result<(), String> {
     let name = variable("MCP_CONFORMANCE_SCENARIO")?;
-    let client = connect(url).await?;
+    let client = connect(url, &name).await?;
     match name.as_str() {
         "initialize" | "json-schema-ref-no-deref" | "request-metadata" => tools(&client).await?,
         "tools_call" => call(&client, "add_numbers", &json!({"a": 5, "b": 3})).await?,
@@ -31,6 +35,7 @@ pub(super) async fn perform(url: &str) -> Result<(), String> {
         "sep-2640-client-no-prefetch" => {
             client.list(ListKind::Skills).await.map_err(fault_text)?;
         }
+        _ if name.starts_with(OAUTH) => call(&client, "test-tool", &json!({})).await?,
         _ if name.starts_with("sep-2640-client-verify-") => skills::load_all(&client).await?,
         _ => return Err(format!("unknown scenario `{name}`")),
     }
@@ -39,7 +44,7 @@ pub(super) async fn perform(url: &str) -> Result<(), String> {
 }
 
 /// Connects in the era of the revision that the suite names. The revision itself is negotiated with the server.
-async fn connect(url: &str) -> Result<Client, String> {
+async fn connect(url: &str, scenario: &str) -> Result<Client, String> {
     let version = variable("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
     let revision = version.as_deref().and_then(Revision::from_name);
     let mut dialect = builtin("spec").ok_or("the dialect `spec` is built in")?;
@@ -47,12 +52,15 @@ async fn connect(url: &str) -> Result<Client, String> {
         let is_stateless = revision.rules().era == Era::Stateless;
         (dialect.stateless, dialect.handshake) = (is_stateless, !is_stateless);
     }
-    let address = Address::Http(HttpAddress::new("suite", url).map_err(fault_text)?);
+    let mut address = HttpAddress::new("suite", url).map_err(fault_text)?;
+    if scenario.starts_with(OAUTH) {
+        address = address.credentials(Arc::new(oauth::credentials(url, scenario)?));
+    }
     let client = ClientBuilder::new("creole-conformance-client", env!("CARGO_PKG_VERSION"));
     let client = client
         .dialect(dialect)
         .on_form(|input_request| std::future::ready(filled_in(input_request)));
-    client.connect(address).await.map_err(fault_text)
+    client.connect(Address::Http(address)).await.map_err(fault_text)
 }
 
 /// A form with every default filled in, and every other boolean set to true.
