@@ -49,6 +49,12 @@ pub trait Credentials: Send + Sync {
         false
     }
 
+    /// Whether a fetch may wait for a person. The first request to a server is then sent before a connection is opened,
+    /// because a person may take longer than a handshake.
+    fn asks_person(&self) -> bool {
+        false
+    }
+
     /// Whether the source can get a further scope, for which a server asks with status 403.
     fn can_add_scopes(&self) -> bool {
         false

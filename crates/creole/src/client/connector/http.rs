@@ -65,6 +65,9 @@ impl Connector {
         caller: Era,
         offer: &ClientOffer,
     ) -> Result<Connection, Fault> {
+        if target.may_ask_person().await? {
+            probe::log_in(target, &self.profile).await?;
+        }
         let era = self.known_era_for(caller);
         let has_handshake = |era: Era| era.rules().has_handshake();
         // A dialect decides the era, not the revision: that is negotiated with the server.

@@ -76,6 +76,14 @@ impl TokenCache {
         Ok(authorization.filter(|it| Some(it) != refused.as_ref()))
     }
 
+    /// Whether the next request may wait for a person.
+    ///
+    /// # Errors
+    /// When the fetch fails.
+    pub(crate) async fn may_ask_person(&self) -> Result<bool, Fault> {
+        Ok(self.source.asks_person() && self.current().await?.is_none())
+    }
+
     /// Whether the source can get a further scope.
     pub(crate) fn can_add_scopes(&self) -> bool {
         self.source.can_add_scopes()

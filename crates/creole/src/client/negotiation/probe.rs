@@ -30,6 +30,15 @@ pub(crate) async fn probe_http(
     detected_era(target.name(), verdict, fault)
 }
 
+/// Sends the probe only to let a person log in, which may take longer than the timeout of a handshake.
+///
+/// # Errors
+/// When the server cannot be reached, or there is no login.
+pub(crate) async fn log_in(target: &HttpAddress, profile: &Arc<Profile>) -> Result<(), Fault> {
+    let (question, rules) = discover_request(profile);
+    target.probe(&question, rules, MAX_RESPONSE_BYTES).await.map(drop)
+}
+
 /// The `server/discover` request, as a line.
 fn discover_request(profile: &Arc<Profile>) -> (Vec<u8>, &'static Rules) {
     let rules = Rules::CANONICAL;

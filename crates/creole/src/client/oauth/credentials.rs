@@ -90,6 +90,10 @@ impl Credentials for OAuthCredentials {
         true
     }
 
+    fn asks_person(&self) -> bool {
+        self.0.options.method.asks_person()
+    }
+
     fn can_add_scopes(&self) -> bool {
         !matches!(self.0.options.method, LoginMethod::Stored)
     }

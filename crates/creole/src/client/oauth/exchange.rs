@@ -126,3 +126,6 @@ fn fetch_request(request: &Request) -> Option<FetchRequest> {
     let url = request.url.as_str().parse().ok()?;
     Some(FetchRequest { method, url, headers, body })
 }
+
+#[cfg(test)]
+mod tests;

@@ -140,3 +140,25 @@ async fn the_first_caller_may_leave_and_a_source_may_be_slow_or_panic() {
     source.gives("newer");
     assert_eq!(instead(&keyring, "new", 1).await, [Some(bearer("newer"))]);
 }
+
+/// Gives tokens that are due a minute after they were fetched.
+struct ShortLived(AtomicUsize);
+
+impl Credentials for ShortLived {
+    fn fetch(&self, _: Option<Refusal>) -> BoxFuture<'static, FetchResult> {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        let due = Instant::now() + Duration::from_secs(60);
+        Box::pin(async move { Ok(Some(bearer(&number.to_string()).renewed_at(due))) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_due_is_fetched_once_before_the_next_request() {
+    let tokens = TokenCache::new("site".into(), Arc::new(ShortLived(AtomicUsize::new(0))));
+    assert_eq!(tokens.current().await.unwrap(), Some(bearer("0")));
+    advance(Duration::from_secs(59)).await;
+    assert_eq!(tokens.current().await.unwrap(), Some(bearer("0")));
+    advance(Duration::from_secs(1)).await;
+    let both = tokio::join!(tokens.current(), tokens.current());
+    assert_eq!((both.0.unwrap(), both.1.unwrap()), (Some(bearer("1")), Some(bearer("1"))));
+}

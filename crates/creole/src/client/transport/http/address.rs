@@ -163,6 +163,17 @@ impl HttpAddress {
         self
     }
 
+    /// Whether the next request may wait for a person who logs in.
+    ///
+    /// # Errors
+    /// When the credentials cannot be fetched.
+    pub(crate) async fn may_ask_person(&self) -> Result<bool, Fault> {
+        match &self.token_cache {
+            Some(tokens) => tokens.may_ask_person().await,
+            None => Ok(false),
+        }
+    }
+
     /// Whether requests have a header that may be a credential.
     fn has_credentials(&self) -> bool {
         self.token_cache.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive())
