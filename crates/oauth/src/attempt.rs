@@ -130,7 +130,6 @@ impl<'a> LoginAttempt<'a> {
             server.registration_endpoint.as_ref().map_or(Reach::Public, |url| self.reach(url));
         let wanted = RegistrationRequest {
             redirect_uri,
-            scopes: &self.scopes,
             has_dpop: self.dpop.is_some(),
             access_token: self.settings.initial_access_token.as_ref(),
             reach,
@@ -146,7 +145,11 @@ impl<'a> LoginAttempt<'a> {
             reach: self.reach(url),
             issuer: server.issuer.clone(),
             client,
-            assertion: assertion_key(self.settings, &server.issuer, server.token_endpoint.as_str()),
+            assertion: AssertionKey::configured(
+                self.settings,
+                &server.issuer,
+                server.token_endpoint.as_str(),
+            ),
             dpop: self.dpop.clone(),
         }
     }
@@ -210,16 +213,6 @@ pub(crate) fn configured_client(
         client.method = ClientAuthMethod::PrivateKeyJwt;
     }
     client
-}
-
-/// The key that signs the client's assertions, with their audience.
-pub(crate) fn assertion_key(
-    settings: &LoginSettings,
-    issuer: &str,
-    token_endpoint: &str,
-) -> Option<AssertionKey> {
-    let audience = if settings.has_endpoint_audience { token_endpoint } else { issuer };
-    settings.private_key.clone().map(|key| AssertionKey { key, audience: audience.to_owned() })
 }
 
 /// How tokens are bound to a key, if they are. A server that takes tokens of both kinds gets the simpler one if the

@@ -10,12 +10,14 @@ use crate::error::{OAuthError, RefusalReason};
 use crate::exchange::{Body, Exchange, Form, Reach, Request, form_encode};
 use crate::jose::SigningKey;
 use crate::metadata::ServerMetadata;
-use crate::scopes::Scopes;
 use crate::secret::SecretText;
-use crate::token::DEVICE_GRANT;
+use crate::settings::LoginSettings;
 
 /// The maximum length of a client id, in bytes.
 const MAX_CLIENT_ID: usize = 2_048;
+
+/// The grant of a login at another device (RFC 8628, section 3.4).
+pub(crate) const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 /// How long a signed assertion is valid, in seconds.
 const ASSERTION_SECONDS: u64 = 300;
@@ -186,6 +188,16 @@ pub struct AssertionKey {
 }
 
 impl AssertionKey {
+    /// The key of the settings, if there is one.
+    pub(crate) fn configured(
+        settings: &LoginSettings,
+        issuer: &str,
+        token_endpoint: &str,
+    ) -> Option<Self> {
+        let audience = if settings.has_endpoint_audience { token_endpoint } else { issuer };
+        settings.private_key.clone().map(|key| Self { key, audience: audience.to_owned() })
+    }
+
     /// An assertion that this is the client (RFC 7523, section 3).
     fn assertion(&self, client_id: &str, now: u64) -> Result<String, OAuthError> {
         let claims = json!({
@@ -205,8 +217,6 @@ impl AssertionKey {
 pub struct RegistrationRequest<'a> {
     /// The redirect address that the login uses; a login at another device has none.
     pub redirect_uri: Option<&'a str>,
-    /// The scopes, if they are known.
-    pub scopes: &'a Scopes,
     /// Whether tokens will be bound to a key.
     pub has_dpop: bool,
     /// The token that the registration needs, if the server demands one.
@@ -259,6 +269,8 @@ pub async fn register(
     })
 }
 
+/// The metadata of this client. It has no `scope`: a server would refuse the scopes of resources, or limit later logins to
+/// them.
 fn registration_body(wanted: RegistrationRequest<'_>, method: ClientAuthMethod) -> Value {
     let redirect_uris: Vec<_> = wanted.redirect_uri.into_iter().collect();
     let (grant, response_types) = match wanted.redirect_uri {
@@ -273,9 +285,6 @@ fn registration_body(wanted: RegistrationRequest<'_>, method: ClientAuthMethod) 
         "token_endpoint_auth_method": method.name(),
         "application_type": "native",
     });
-    if let Some(scope) = wanted.scopes.to_parameter() {
-        body["scope"] = scope.into();
-    }
     if wanted.has_dpop {
         body["dpop_bound_access_tokens"] = true.into();
     }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::attempt::assertion_key;
-use crate::client::{OAuthClient, refusal};
+use crate::client::{AssertionKey, OAuthClient, refusal};
 use crate::document::Document;
 use crate::dpop::DpopKey;
 use crate::error::OAuthError;
@@ -160,7 +159,7 @@ impl Login {
             url,
             issuer: self.issuer.clone(),
             client: self.client.clone(),
-            assertion: assertion_key(settings, &self.issuer, &self.token_endpoint),
+            assertion: AssertionKey::configured(settings, &self.issuer, &self.token_endpoint),
             dpop,
         })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::{AssertionKey, OAuthClient, refusal};
+use crate::client::{AssertionKey, DEVICE_GRANT, OAuthClient, refusal};
 use crate::document::Document;
 use crate::dpop::{DpopKey, ProvenRequest};
 use crate::error::OAuthError;
@@ -296,9 +296,6 @@ impl Grant {
         Self { request, form, scopes }
     }
 }
-
-/// The grant of a login at another device (RFC 8628, section 3.4).
-pub(crate) const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 /// The type of an identity assertion for another authorization server.
 pub const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";

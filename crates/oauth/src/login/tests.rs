@@ -126,6 +126,7 @@ fn a_registration_says_what_kind_of_client_this_is() {
     });
     let body = body.unwrap();
     assert_eq!(body["application_type"], "native");
+    assert_eq!(body.get("scope"), None);
     assert_eq!(body["token_endpoint_auth_method"], "none");
     assert_eq!(body["grant_types"], serde_json::json!(["authorization_code", "refresh_token"]));
     assert_eq!(body["redirect_uris"], serde_json::json!(["http://127.0.0.1:40001/callback"]));

@@ -2,8 +2,11 @@
 
 use std::error::Error;
 
+use creole_oauth::challenge::Challenge;
+use creole_oauth::scopes::Scopes;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::wire::Raw;
+use http::StatusCode;
 use serde_json::json;
 
 use crate::client::transport::http::conn::connect_failure::describe_failure;
@@ -44,8 +47,13 @@ pub(crate) fn status_fault(name: &str, has_credentials: bool, head: &ResponseHea
         500..=599 => ("is not available", "unavailable"),
         _ => ("refuses the request", "refused"),
     };
+    let scopes = missing_scopes(head);
+    let reason = if scopes.is_some() { "insufficient_scope" } else { reason };
     let mut data = json!({"reason": reason, "upstream": name, "status": status});
-    let mut detail = format!("`{name}` {description} (status {status})");
+    let mut detail = match scopes {
+        Some(scopes) => format!("`{name}` requires the scopes `{scopes}` (status {status})"),
+        None => format!("`{name}` {description} (status {status})"),
+    };
     if status == 401 {
         let description = if has_credentials { "correct" } else { "set" };
         detail.push_str(&format!("; {description} {CREDENTIALS}"));
@@ -56,6 +64,17 @@ pub(crate) fn status_fault(name: &str, has_credentials: bool, head: &ResponseHea
     }
     let fault = Fault::new(FaultKind::BackendUnavailable, detail);
     fault.with_subject(name).with_data(Raw::from_value(&data))
+}
+
+/// The scopes that the server demands with status 403 (RFC 6750, section 3.1).
+fn missing_scopes(head: &ResponseHead) -> Option<String> {
+    if head.status != StatusCode::FORBIDDEN {
+        return None;
+    }
+    let challenges = Challenge::parse_all(head.challenges.iter().map(String::as_str));
+    let parameter = |name| Challenge::oauth_parameter(&challenges, name);
+    parameter("error").filter(|error| *error == "insufficient_scope")?;
+    Scopes::parse(parameter("scope")?).to_parameter()
 }
 
 /// The stream of a call broke off before its response; it is unknown whether the call was executed.
@@ -95,7 +114,6 @@ pub(crate) fn no_response_fault(name: &str, description: &str) -> Fault {
 mod tests {
     use super::*;
     use crate::client::transport::http::address::HttpAddress;
-    use http::StatusCode;
 
     #[test]
     fn a_status_is_named_and_the_time_to_wait_is_passed_on() {
@@ -110,6 +128,24 @@ mod tests {
         let head = ResponseHead::new(StatusCode::FOUND, [].into_iter());
         let fault = status_fault("files", false, &head);
         assert!(fault.detail.contains("not followed"));
+    }
+
+    #[test]
+    fn a_403_names_the_missing_scopes() {
+        let head = |challenge: &'static str| {
+            let headers = [("WWW-Authenticate", challenge.as_bytes())];
+            status_fault(
+                "wiki",
+                true,
+                &ResponseHead::new(StatusCode::FORBIDDEN, headers.into_iter()),
+            )
+        };
+        let fault = head("Bearer error=\"insufficient_scope\", scope=\"a b\"");
+        assert_eq!(fault.detail, "`wiki` requires the scopes `a b` (status 403)");
+        assert!(fault.data.unwrap().as_str().contains(r#""reason":"insufficient_scope""#));
+        for challenge in ["Bearer scope=\"a\"", "Bearer error=\"insufficient_scope\"", ""] {
+            assert_eq!(head(challenge).detail, "`wiki` denies access (status 403)");
+        }
     }
 
     #[test]
