@@ -1,9 +1,11 @@
 //! The command line as types; its help is their documentation.
 
 mod lazy;
+mod login;
 mod setup;
 mod verbs;
 
+pub(crate) use login::{ClientArgs, LoginArgs, LoginsArgs, LogoutArgs};
 pub(crate) use setup::{AddArgs, ClientName, CompletionsArgs, InitArgs, InstallArgs, ManArgs};
 pub(crate) use verbs::{
     CallArgs, CheckArgs, EnvironmentArgs, ImportArgs, LIST_KINDS, ListArgs, PromptArgs, ReadArgs,
@@ -63,6 +65,12 @@ pub(crate) enum Command {
     Check(LazyArgs<CheckArgs>),
     /// Show the state of each upstream of a configuration, or of one server.
     Status(LazyArgs<StatusArgs>),
+    /// Log in to a server that requires OAuth, and store the login.
+    Login(LazyArgs<LoginArgs>),
+    /// Revoke and delete a stored login.
+    Logout(LazyArgs<LogoutArgs>),
+    /// List the stored logins.
+    Logins(LazyArgs<LoginsArgs>),
     /// Write a first configuration.
     Init(LazyArgs<InitArgs>),
     /// Add a server to a configuration.

@@ -6,6 +6,9 @@ mod check;
 mod config;
 mod connect;
 mod list;
+mod login;
+mod logins;
+mod logout;
 mod man;
 mod passwd;
 mod prompt;
@@ -29,6 +32,9 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Prompt(args) => prompt::run(args),
         Command::Check(args) => check::run(args),
         Command::Status(args) => status::run(args),
+        Command::Login(args) => login::run(args),
+        Command::Logout(args) => logout::run(args),
+        Command::Logins(args) => logins::run(args),
         Command::Init(args) => setup::init::run(args),
         Command::Add(args) => setup::add::run(args),
         Command::Install(args) => setup::install::run(args),

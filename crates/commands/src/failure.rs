@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::{fmt, io};
 
 use creole::auth::AuthError;
+use creole::client::oauth::StoreError;
 use creole_config::wordpress::{MISSING_SUPPORT, MISSING_SUPPORT_HELP};
 use creole_config::{ConfigError, RunError};
 use creole_tools::skills::FileError;
@@ -76,6 +77,18 @@ impl fmt::Display for Failure {
 impl From<AuthError> for Failure {
     fn from(error: AuthError) -> Self {
         Self::Credentials(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // The user must change the file or its mode.
+            StoreError::NotPrivate { .. } | StoreError::Unreadable { .. } => {
+                Self::Refused(error.to_string())
+            }
+            _ => Self::Call(error.to_string()),
+        }
     }
 }
 

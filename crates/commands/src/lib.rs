@@ -5,6 +5,7 @@ mod commands;
 mod failure;
 mod instance;
 mod log;
+mod login;
 mod output;
 mod schema_property;
 mod session;

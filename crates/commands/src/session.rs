@@ -28,6 +28,7 @@ use tokio::time::timeout;
 use crate::args::SessionArgs;
 use crate::failure::Failure;
 use crate::instance::runtime;
+use crate::login;
 use crate::output::progress;
 use crate::session::hints::GivenUrl;
 use crate::session::in_process::{ConfigUpstreams, InProcessServer};
@@ -216,7 +217,7 @@ async fn connect_to(
     }
     let told = peer.target.dialect.as_deref().and_then(builtin);
     let is_notified = told.is_some();
-    let connected = builder(peer, told, purpose)?.connect(address.clone()).await;
+    let connected = login::connect(|| builder(peer, told.clone(), purpose), &address).await?;
     let guessed = connected.as_ref().err().and_then(detect_dialect).filter(|_| !is_notified);
     let Some(dialect) = guessed else { return Ok(connected) };
     output::write_message(&format!(

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 
 use creole::client::{Address, HttpAddress, Program};
 use creole_config::ConfigSource;
@@ -9,6 +10,7 @@ use creole_config::plan::upstream::CaCertificates;
 
 use crate::args::{EnvironmentArgs, SessionArgs, TargetArgs};
 use crate::failure::Failure;
+use crate::login;
 
 /// The default configuration file.
 const DEFAULT_FILE: &str = "creole.toml";
@@ -170,11 +172,55 @@ pub(crate) fn program_address(
     Ok(Address::Child(program))
 }
 
-/// The address of a server at a URL, with the options of the command line.
+/// The address of a server at a URL, with the options of the command line. It uses the login of the user, unless the
+/// command line has other credentials.
 fn http_address(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
-    let TargetArgs { headers, cacert, .. } = args;
-    let authorities = cacert.as_ref().map(|file| ca_certificates(url, file)).transpose()?;
-    let trusted = authorities.as_ref().map(CaCertificates::pem);
+    let server = HttpTarget::new(url, &args.headers, args.cacert.as_deref())?;
+    if server.has_authorization {
+        return Ok(Address::Http(server.address));
+    }
+    let credentials = login::session_credentials(&server, args.no_login)?;
+    Ok(Address::Http(server.address.credentials(Arc::new(credentials))))
+}
+
+/// A server at a URL.
+#[derive(Debug)]
+pub(crate) struct HttpTarget {
+    /// The URL as it was written.
+    pub(crate) url: String,
+    /// The name of the server in messages.
+    pub(crate) name: String,
+    pub(crate) address: HttpAddress,
+    /// The trusted certificates in PEM form, instead of the system's.
+    pub(crate) certificates: Option<Arc<[u8]>>,
+    /// Whether a header has credentials.
+    pub(crate) has_authorization: bool,
+}
+
+impl HttpTarget {
+    /// The server at a URL, with headers and a file of trusted certificates.
+    pub(crate) fn new(
+        url: &str,
+        headers: &[String],
+        cacert: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let authorities = cacert.map(|file| ca_certificates(url, file)).transpose()?;
+        let certificates = authorities.as_ref().map(|found| Arc::from(found.pem()));
+        let (address, has_authorization) =
+            address_with_headers(url, headers, authorities.as_ref())?;
+        let (url, name) = (url.to_owned(), host(url));
+        Ok(Self { url, name, address, certificates, has_authorization })
+    }
+}
+
+/// The address, and whether a header has credentials.
+fn address_with_headers(
+    url: &str,
+    headers: &[String],
+    authorities: Option<&CaCertificates>,
+) -> Result<(HttpAddress, bool), Failure> {
+    let trusted = authorities.map(CaCertificates::pem);
+    let mut has_authorization = false;
     let refused = |fault: creole::proto::fault::Fault| Failure::Usage(fault.detail);
     let mut target = HttpAddress::with_certificates(host(url), url, trusted).map_err(refused)?;
     for header in headers {
@@ -182,9 +228,10 @@ fn http_address(url: &str, args: &TargetArgs) -> Result<Address, Failure> {
             Failure::Usage(format!("invalid header `{header}`; write `Name: value`"))
         })?;
         let value = expand_variables(value.trim())?;
+        has_authorization |= name.trim().eq_ignore_ascii_case("authorization");
         target = target.header(name.trim(), &value).map_err(refused)?;
     }
-    Ok(Address::Http(target))
+    Ok((target, has_authorization))
 }
 
 /// The certificates of `--cacert`.

@@ -20,6 +20,7 @@ pub mod wordpress;
 
 mod assemble;
 mod instance;
+mod logins;
 mod reload;
 mod script_layer;
 mod source;
@@ -29,6 +30,7 @@ pub use assemble::{
     AssemblyError, RunError, assemble, auth_settings, authenticator, packs, seal_keys, site,
 };
 pub use instance::{InstanceOptions, ServerInstance, attach_reaper};
+pub use logins::login_store;
 pub use plan::Plan;
 pub use reload::{ReloadHost, Reloader};
 pub use script_layer::ScriptLayer;

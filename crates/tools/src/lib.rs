@@ -59,7 +59,7 @@ pub struct PackOptions {
 
 impl PackOptions {
     /// The data directory, if the platform has one.
-    fn data_directory(&self) -> Option<PathBuf> {
+    pub fn data_directory(&self) -> Option<PathBuf> {
         let named = || env::var_os("CREOLE_DATA_DIR").filter(|name| !name.is_empty());
         let usual = || etcetera::base_strategy::choose_native_strategy().ok();
         let chosen = self.data_dir.clone().or_else(|| named().map(PathBuf::from));

@@ -106,6 +106,7 @@ const ALLOWED: &[Allowed] = &[
             "clap_complete",
             "clap_mangen",
             "jsonc-parser",
+            "open",
             "rustix",
             "serde_json",
             "tokio",

@@ -168,7 +168,7 @@ pub(crate) struct SessionArgs {
     pub(crate) target: TargetArgs,
     /// Serve this configuration file in this process, with the environment of this shell, and use it. Creole does not
     /// listen on any port.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "preset", "headers", "cacert", "dialect"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "preset", "headers", "cacert", "no_login", "dialect"])]
     pub(crate) config: Option<PathBuf>,
     /// The server of the configuration, if it has several.
     #[arg(long, value_name = "NAME", requires = "config")]
@@ -202,6 +202,9 @@ pub(crate) struct TargetArgs {
     /// system's.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "preset"])]
     pub(crate) cacert: Option<PathBuf>,
+    /// Do not log in to a server that requires a login: use stored logins only. This is the default without a terminal.
+    #[arg(long, conflicts_with_all = ["command", "preset"])]
+    pub(crate) no_login: bool,
     #[command(flatten)]
     pub(crate) environment: EnvironmentArgs,
     /// The dialect of the server, if it deviates from the specification.

@@ -28,6 +28,10 @@ impl GivenUrl {
                         'Authorization: Bearer ${{TOKEN}}'"
                 );
             }
+            ("login_required", _) if !self.has_credentials => {
+                let url = self.url.split(['?', '#']).next().unwrap_or(&self.url);
+                fault.detail = format!("{url} requires a login; run: creole login {url}");
+            }
             ("not_found", Some(status)) => {
                 let path = path(&self.url);
                 fault.detail = format!("`{name}` responds with status {status} at `{path}`");
@@ -74,6 +78,9 @@ mod tests {
             explained("http://h/mcp", false, data("not_found", 404)),
             "`h` responds with status 404 at `/mcp`"
         );
+        let login = "http://h/mcp requires a login; run: creole login http://h/mcp";
+        let required = json!({"reason": "login_required", "upstream": "h"});
+        assert_eq!(said("http://h/mcp?key=1", false, required), login);
         let refused = "`h` refused these credentials (status 401)";
         assert_eq!(explained("http://h/", true, data("unauthorized", 401)), refused);
         assert!(

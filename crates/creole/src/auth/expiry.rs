@@ -20,6 +20,12 @@ pub struct Expiry {
 pub struct ParseExpiryError;
 
 impl Expiry {
+    /// The time at this number of seconds since 1970.
+    #[must_use]
+    pub const fn from_seconds(seconds: u64) -> Self {
+        Self { seconds }
+    }
+
     /// Whether the time has passed.
     #[must_use]
     pub fn has_passed(self, now: SystemTime) -> bool {

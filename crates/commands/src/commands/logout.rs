@@ -1,0 +1,93 @@
+//! `creole logout`: revokes stored logins and deletes them.
+
+use creole::client::oauth::{Login, LoginSettings, LoginStore, LogoutOutcome, log_out};
+use serde_json::{Value, json};
+use tokio::runtime::Builder;
+
+use super::serve::runtime;
+use crate::args::LogoutArgs;
+use crate::failure::Failure;
+use crate::login::server::LoginServer;
+use crate::login::{self, shown_url};
+use crate::output;
+use crate::output::printable;
+
+/// Runs the verb.
+pub(crate) fn run(args: &LogoutArgs) -> Result<(), Failure> {
+    let store = login::store()?;
+    let (logins, settings) = match args.target.as_deref() {
+        None => (store.all()?, LoginSettings::default()),
+        Some(word) => {
+            let server = LoginServer::find(word, args.config.as_deref(), &[], None)?;
+            let logins = server.stored_logins(&store)?;
+            if logins.is_empty() {
+                let url = shown_url(&server.target.url);
+                return Err(Failure::Call(format!(
+                    "no login is stored for {url}; `creole logins` lists the logins"
+                )));
+            }
+            (logins, server.settings)
+        }
+    };
+    let runtime = runtime(&mut Builder::new_current_thread())?;
+    let mut ended = Vec::new();
+    for login in &logins {
+        ended.push(runtime.block_on(end(&store, login, &settings, args))?);
+    }
+    match args.json {
+        true => output::write_data(&format!("{}\n", Value::from(ended))),
+        false => Ok(()),
+    }
+}
+
+/// Ends one login, and tells what became of it.
+async fn end(
+    store: &LoginStore,
+    login: &Login,
+    settings: &LoginSettings,
+    args: &LogoutArgs,
+) -> Result<Value, Failure> {
+    let outcome = log_out(store, &login::key(login), settings, !args.local).await?;
+    output::write_message(&text(login, &outcome));
+    let is_revoked = matches!(outcome, LogoutOutcome::Done { is_revoked: true });
+    Ok(json!({
+        "server": shown_url(&login.server),
+        "issuer": login.issuer,
+        "revoked": is_revoked,
+    }))
+}
+
+fn text(login: &Login, outcome: &LogoutOutcome) -> String {
+    let (server, issuer) = (shown_url(&login.server), printable(&login.issuer));
+    match outcome {
+        LogoutOutcome::Done { is_revoked: true } => {
+            format!("creole: logged out of {server}; {issuer} revoked the login")
+        }
+        LogoutOutcome::NotRevoked(error) => format!(
+            "creole: login deleted; revocation at {issuer} failed: {}",
+            printable(&error.to_string())
+        ),
+        _ => format!("creole: logged out of {server}; the login is deleted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use creole::client::oauth::{LogoutOutcome, OAuthError};
+
+    use super::super::login::tests::stored_login;
+    use super::text;
+
+    #[test]
+    fn a_failed_revocation_is_told() {
+        let login = stored_login(100, true);
+        let reason = "no response".to_owned();
+        let error =
+            OAuthError::Unreachable { url: "https://id.example.com/revoke".to_owned(), reason };
+        let expected = "creole: login deleted; revocation at https://id.example.com failed: cannot reach \
+                        https://id.example.com/revoke: no response";
+        assert_eq!(text(&login, &LogoutOutcome::NotRevoked(error)), expected);
+        let done = text(&login, &LogoutOutcome::Done { is_revoked: false });
+        assert_eq!(done, "creole: logged out of https://mcp.example.com/mcp; the login is deleted");
+    }
+}
