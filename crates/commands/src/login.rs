@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use creole::client::oauth::{
     ClientSource, Login, LoginKey, LoginMethod, LoginSettings, LoginStore, OAuthCredentials,
-    OAuthOptions, Scopes, Secret, WebUrl,
+    OAuthOptions, Scopes, SecretText, WebUrl,
 };
 use creole::client::{Address, Client, ClientBuilder};
 use creole::proto::fault::Fault;
@@ -56,45 +56,43 @@ pub(crate) fn session_credentials(
             timeout: PERSON_TIMEOUT,
         })),
     };
-    credentials(server, method, LoginSettings::default(), PERSON_TIMEOUT)
+    let settings = with_stored_client(&server.url, LoginSettings::default())?;
+    credentials(server, method, settings, PERSON_TIMEOUT)
 }
 
 /// The credentials of a server with stored logins.
 pub(crate) fn credentials(
     server: &HttpTarget,
     method: LoginMethod,
-    mut settings: LoginSettings,
+    settings: LoginSettings,
     timeout: Duration,
 ) -> Result<OAuthCredentials, Failure> {
-    let store = creole_config::login_store();
-    if let Some(store) = &store {
-        use_stored_client(store, &server.url, &mut settings)?;
-    }
     let mut options = OAuthOptions::new(method);
     options.settings = settings;
-    options.store = store;
+    options.store = creole_config::login_store();
     options.timeout = timeout + REQUESTS_TIMEOUT;
     options.certificates.clone_from(&server.certificates);
     OAuthCredentials::new(&server.name, &server.url, options)
         .map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// Uses the client of the stored login if the command line names none. It also finds out whether the files can be used.
-fn use_stored_client(
-    store: &LoginStore,
+/// The settings with the client of the stored login, if the command line names none. This also finds out whether the
+/// files can be used.
+pub(crate) fn with_stored_client(
     url: &str,
-    settings: &mut LoginSettings,
-) -> Result<(), Failure> {
-    if settings.client_id.is_some() {
-        return Ok(());
-    }
-    let logins = stored_logins(store, url)?;
-    let is_configured = |login: &&Login| login.client.source == ClientSource::Configured;
-    if let (Some(login), true) = (logins.first(), logins.iter().all(|it| is_configured(&it))) {
+    mut settings: LoginSettings,
+) -> Result<LoginSettings, Failure> {
+    let Some(store) = creole_config::login_store() else { return Ok(settings) };
+    let logins = stored_logins(&store, url)?;
+    let is_own = |login: &Login| login.client.source == ClientSource::Configured;
+    if settings.client_id.is_none()
+        && logins.iter().all(is_own)
+        && let Some(login) = logins.first()
+    {
         settings.client_id = Some(login.client.id.clone());
         settings.client_secret.clone_from(&login.client.secret);
     }
-    Ok(())
+    Ok(settings)
 }
 
 /// The stored logins of the server at this address.
@@ -151,7 +149,7 @@ fn client_metadata(url: &str) -> Result<String, Failure> {
 }
 
 /// The first line of a file, or of stdin.
-fn read_secret(file: &Path) -> Result<Secret, Failure> {
+fn read_secret(file: &Path) -> Result<SecretText, Failure> {
     let failed = |what: &str| {
         Failure::Usage(format!("cannot use `{}` as --client-secret-file: {what}", file.display()))
     };
@@ -164,7 +162,7 @@ fn read_secret(file: &Path) -> Result<Secret, Failure> {
     read.map_err(|error| failed(&error.to_string()))?;
     match line.trim() {
         "" => Err(failed("its first line is empty")),
-        secret => Ok(Secret::new(secret)),
+        secret => Ok(SecretText::new(secret)),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::login;
 
 /// The default configuration file.
-const DEFAULT_FILE: &str = "creole.toml";
+pub(crate) const DEFAULT_FILE: &str = "creole.toml";
 
 /// The target server of a command.
 #[derive(Debug)]
@@ -125,6 +125,11 @@ fn missing_target(word: Option<&str>, others: &str) -> Failure {
     Failure::Usage(format!(
         "{message}: write a URL such as `https://example.com/mcp`, {others} or `-- COMMAND ARGS` at the end"
     ))
+}
+
+/// The URL that a word may be meant as: a host with a port or a path, without a scheme.
+pub(crate) fn meant_url(word: &str) -> Option<String> {
+    is_address(word).then(|| format!("{}://{word}", default_scheme(word)))
 }
 
 /// Whether a word is a host with a port or a path, without a scheme.

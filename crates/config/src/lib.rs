@@ -30,12 +30,13 @@ pub use assemble::{
     AssemblyError, RunError, assemble, auth_settings, authenticator, packs, seal_keys, site,
 };
 pub use instance::{InstanceOptions, ServerInstance, attach_reaper};
-pub use logins::login_store;
+pub use logins::{login_settings, login_store};
 pub use plan::Plan;
+pub use plan::layer::LayerError;
 pub use reload::{ReloadHost, Reloader};
 pub use script_layer::ScriptLayer;
 pub use source::ConfigSource;
 pub use syntax::environment::Lookup;
 pub use syntax::error::ConfigError;
 pub use syntax::suggestions::nearest;
-pub use upstream_settings::{preset_address, upstream_settings};
+pub use upstream_settings::{preset_address, upstream_address, upstream_settings};

@@ -1,10 +1,21 @@
-//! The folder of the stored logins, which all commands share.
+//! The logins of upstreams, and the folder of the stored logins, which all commands share.
 
 use std::env;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use creole::client::oauth::LoginStore;
+use creole::BoxFuture;
+use creole::client::oauth::{
+    ClientAuthMethod, ClientSource, DpopMode, EnterpriseGrant, GrantSource, LoginMethod,
+    LoginSettings, LoginStore, OAuthClient, OAuthCredentials, OAuthError, OAuthOptions,
+    ProgramGrant, SecretText, WebUrl,
+};
+use creole::internal::credentials::token_text;
 use creole_tools::PackOptions;
+
+use crate::plan::upstream::{GrantPlan, OAuthPlan, PrivateKeyPlan, TokenSource};
+use crate::tables::enums::DpopChoice;
+use crate::upstream_settings::token_credentials;
 
 /// Where logins are stored: in the folder that `CREOLE_LOGINS` names, or else in `logins` of the data directory. `None` if
 /// the platform has no data directory.
@@ -12,4 +23,123 @@ pub fn login_store() -> Option<LoginStore> {
     let named = env::var_os("CREOLE_LOGINS").filter(|name| !name.is_empty()).map(PathBuf::from);
     let usual = || PackOptions::default().data_directory().map(|folder| folder.join("logins"));
     named.or_else(usual).map(LoginStore::new)
+}
+
+/// The settings of a login in a plan.
+pub fn login_settings(plan: &OAuthPlan) -> LoginSettings {
+    let mut settings = LoginSettings::default();
+    settings.client_id.clone_from(&plan.client_id);
+    settings.client_secret.clone_from(&plan.client_secret);
+    settings.private_key = plan.private_key.as_ref().and_then(PrivateKeyPlan::key);
+    settings.has_endpoint_audience = plan.has_endpoint_audience;
+    settings.client_metadata_url.clone_from(&plan.client_metadata_url);
+    settings.initial_access_token.clone_from(&plan.initial_access_token);
+    settings.issuer.clone_from(&plan.issuer);
+    settings.scopes.clone_from(&plan.scopes);
+    settings.max_scopes.clone_from(&plan.max_scopes);
+    settings.omits_resource = plan.omits_resource;
+    settings.dpop = match plan.dpop {
+        None | Some(DpopChoice::Auto) => DpopMode::Auto,
+        Some(DpopChoice::Off) => DpopMode::Off,
+        Some(DpopChoice::Require) => DpopMode::Require,
+    };
+    settings.allows_private = plan.allows_private;
+    settings
+}
+
+/// The credentials of an upstream. Nobody is asked: a person logs in with `creole login`.
+pub(crate) fn upstream_credentials(
+    name: &str,
+    url: &str,
+    plan: &OAuthPlan,
+    certificates: Option<Arc<[u8]>>,
+) -> Result<OAuthCredentials, OAuthError> {
+    let method = match &plan.grant {
+        GrantPlan::Login => LoginMethod::Stored,
+        grant => {
+            let (name, grant) = (name.to_owned(), grant.clone());
+            LoginMethod::Program(Arc::new(PlannedGrant { name, grant }))
+        }
+    };
+    let mut options = OAuthOptions::new(method);
+    options.settings = login_settings(plan);
+    options.store = login_store();
+    options.certificates = certificates;
+    options.login_command.clone_from(&plan.login_command);
+    OAuthCredentials::new(name, url, options)
+}
+
+/// The grant of a program. Its assertion is read for each login.
+struct PlannedGrant {
+    /// The name of the upstream.
+    name: String,
+    grant: GrantPlan,
+}
+
+impl GrantSource for PlannedGrant {
+    fn grant(&self) -> BoxFuture<'static, Result<ProgramGrant, OAuthError>> {
+        let (name, grant) = (self.name.clone(), self.grant.clone());
+        Box::pin(async move {
+            Ok(match &grant {
+                GrantPlan::Login | GrantPlan::ClientCredentials => ProgramGrant::ClientCredentials,
+                GrantPlan::JwtBearer(source) => ProgramGrant::JwtBearer(read(&name, source).await?),
+                GrantPlan::Enterprise { id_token, token_url, client_id, client_secret } => {
+                    let member = "idp_token_url";
+                    let token_endpoint = WebUrl::parse(token_url)
+                        .map_err(|error| OAuthError::Address { member, error })?;
+                    let issuer = token_endpoint.origin().to_owned();
+                    let client = idp_client(client_id, client_secret.clone());
+                    let id_token = read(&name, id_token).await?;
+                    let grant = EnterpriseGrant { id_token, token_endpoint, issuer, client };
+                    ProgramGrant::Enterprise(grant)
+                }
+            })
+        })
+    }
+}
+
+/// The client at the identity provider.
+fn idp_client(id: &str, secret: Option<SecretText>) -> OAuthClient {
+    let method = match secret.is_some() {
+        true => ClientAuthMethod::Basic,
+        false => ClientAuthMethod::None,
+    };
+    let (id, source) = (id.to_owned(), ClientSource::Configured);
+    OAuthClient { id, secret, method, source, redirect_uri: None, expires_at: None }
+}
+
+/// The first line of a file, or of what a program writes.
+async fn read(name: &str, source: &TokenSource) -> Result<SecretText, OAuthError> {
+    let fetched = token_credentials(name, source).fetch(None).await;
+    let fetched = fetched.map_err(|fault| OAuthError::Key { reason: fault.detail })?;
+    Ok(SecretText::new(fetched.as_ref().map_or("", token_text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_assertion_is_read_again_for_each_login() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("assertion");
+        let grant = GrantPlan::JwtBearer(TokenSource::File(file.clone()));
+        let source = PlannedGrant { name: "wiki".to_owned(), grant };
+        for text in ["first", "second"] {
+            std::fs::write(&file, format!("{text}\n")).unwrap();
+            match source.grant().await.unwrap() {
+                ProgramGrant::JwtBearer(assertion) => assert_eq!(assertion.expose(), text),
+                other => panic!("{other:?}"),
+            }
+        }
+        std::fs::remove_file(&file).unwrap();
+        let said = source.grant().await.unwrap_err().to_string();
+        assert_eq!(said, "cannot get a token for `wiki`: the token file does not exist");
+    }
+
+    #[test]
+    fn a_client_without_a_secret_only_names_itself() {
+        assert_eq!(idp_client("c", None).method, ClientAuthMethod::None);
+        assert_eq!(idp_client("c", Some(SecretText::new("s"))).method, ClientAuthMethod::Basic);
+    }
 }

@@ -152,7 +152,12 @@ impl Plan {
         known_packs: &[&str],
         lookup: Lookup<'_>,
     ) -> Result<Self, ConfigError> {
-        Self::load_text(&source.name(), &source.text()?, source.folder(), known_packs, lookup)
+        let (name, text) = (source.name(), source.text()?);
+        let mut plan = Self::load_text(&name, &text, source.folder(), known_packs, lookup)?;
+        if let ConfigSource::File(file) = source {
+            plan.upstreams.iter_mut().for_each(|upstream| upstream.name_login_command(file));
+        }
+        Ok(plan)
     }
 
     /// The same for a text. Errors show it under this name, and its relative paths start at this folder.
@@ -206,7 +211,10 @@ impl Plan {
         let documents = self.recipes.iter().filter_map(Recipe::api).flat_map(|api| &*api.files);
         let authorities = self.upstreams.iter().filter_map(UpstreamPlan::ca_certificates);
         let authorities = authorities.map(|authorities| authorities.file().to_owned());
+        let logins = self.upstreams.iter().filter_map(UpstreamPlan::oauth);
+        let secrets = logins.flat_map(|oauth| oauth.files.iter().cloned());
         let others = documents.cloned().chain(self.seal_keys.clone()).chain(authorities);
+        let others = others.chain(secrets);
         let mut files: Vec<PathBuf> = scripts.chain(others).collect();
         files.sort();
         files.dedup();

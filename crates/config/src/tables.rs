@@ -11,6 +11,7 @@ pub mod files;
 pub mod http;
 mod key_schemas;
 mod layer_kinds;
+pub mod oauth;
 pub mod openapi;
 pub mod tools;
 pub mod upstream;

@@ -9,6 +9,7 @@ use creole::client::{Address, HttpAddress, Program};
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::Rules;
 
+use crate::logins::upstream_credentials;
 use crate::plan::layer::{LayerError, LayerPlan, build};
 use crate::plan::upstream::{Secret, TokenSource, UpstreamAddress, UpstreamPlan};
 use crate::tables::enums::{AffinityChoice, UpstreamEra};
@@ -22,7 +23,7 @@ use creole_gateway::upstream::{
 /// # Errors
 /// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
 pub fn upstream_settings(plan: &UpstreamPlan) -> Result<UpstreamSettings, LayerError> {
-    let defaults = UpstreamSettings::new(planned_address(plan)?);
+    let defaults = UpstreamSettings::new(upstream_address(plan)?);
     Ok(UpstreamSettings {
         revisions: match (plan.revision, plan.era) {
             (Some(revision), _) => RevisionChoice::Revision(revision.rules()),
@@ -67,7 +68,7 @@ fn retried_tools(chain: &[LayerPlan]) -> Vec<NamePatterns> {
     chain.iter().filter_map(names).collect()
 }
 
-fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
+pub(crate) fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
     match token {
         TokenSource::File(path) => Arc::new(TokenFile::new(name, path)),
         TokenSource::Command(command) => {
@@ -96,7 +97,11 @@ fn inherited_variables<T: AsRef<OsStr>>(names: &[T]) -> impl Iterator<Item = (Os
     names.iter().filter_map(|name| Some((name.as_ref().to_owned(), std::env::var_os(name)?)))
 }
 
-fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
+/// The address of a planned upstream.
+///
+/// # Errors
+/// When the certificates of this machine cannot be read, or the path of this program cannot be determined.
+pub fn upstream_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
     match &plan.address {
         UpstreamAddress::Command { command, env, env_pass, cwd } => {
             let (name, args) = command.split_first().unwrap_or((&plan.name, &[]));
@@ -115,7 +120,7 @@ fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
             };
             preset_address(&plan.name, preset).map_err(unknown)
         }
-        UpstreamAddress::Url { url, headers, token, authorities } => {
+        UpstreamAddress::Url { url, headers, token, authorities, oauth } => {
             let refused = |fault: creole::proto::fault::Fault| LayerError::new(fault.detail);
             let trusted = authorities.as_ref().map(|authorities| authorities.pem());
             let target =
@@ -126,9 +131,14 @@ fn planned_address(plan: &UpstreamPlan) -> Result<Address, LayerError> {
                 target.header(name, value)
             };
             let target = headers.iter().try_fold(target, header).map_err(refused)?;
-            Ok(Address::Http(match token {
-                Some(token) => target.credentials(token_credentials(&plan.name, token)),
-                None => target,
+            let login = oauth
+                .as_ref()
+                .map(|oauth| upstream_credentials(&plan.name, url, oauth, trusted.map(Arc::from)));
+            Ok(Address::Http(match (token, login) {
+                (Some(token), _) => target.credentials(token_credentials(&plan.name, token)),
+                // An address that no login can have is used without one.
+                (None, Some(Ok(login))) => target.credentials(Arc::new(login)),
+                (None, _) => target,
             }))
         }
     }

@@ -16,6 +16,17 @@ pub mod catch_panic {
     pub use crate::call::catch_panic::install_hook;
 }
 
+/// Tokens of files and programs.
+#[cfg(feature = "http")]
+pub mod credentials {
+    use crate::client::credentials::Authorization;
+
+    /// The token of an authorization, for a source whose token is not sent to its server.
+    pub fn token_text(authorization: &Authorization) -> &str {
+        authorization.secret()
+    }
+}
+
 /// Endpoints, and the operations on all layers of a chain.
 pub mod chain {
     pub use crate::chain::{

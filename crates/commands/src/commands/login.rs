@@ -19,9 +19,9 @@ use tokio::signal;
 use tokio::time::timeout;
 
 use super::list::declared_lists;
-use super::serve::runtime;
 use crate::args::LoginArgs;
 use crate::failure::Failure;
+use crate::instance::runtime;
 use crate::login::prompt::{OpenedBy, TerminalCode, TerminalPrompt};
 use crate::login::server::LoginServer;
 use crate::login::{self, browser, shown_url};
@@ -41,6 +41,11 @@ pub(crate) fn run(args: &LoginArgs) -> Result<(), Failure> {
     let server = LoginServer::find(&args.target, args.config.as_deref(), &args.headers, cacert)?;
     let settings = login::merged(server.settings, login::settings(&args.client)?);
     let target = server.target;
+    let settings = match server.upstream {
+        // The gateway uses the client of its configuration.
+        Some(_) => settings,
+        None => login::with_stored_client(&target.url, settings)?,
+    };
     if target.has_authorization {
         return Err(Failure::Usage(
             "a login and the header `Authorization` exclude each other; remove the header"

@@ -4,9 +4,9 @@ use creole::client::oauth::{Login, LoginSettings, LoginStore, LogoutOutcome, log
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-use super::serve::runtime;
 use crate::args::LogoutArgs;
 use crate::failure::Failure;
+use crate::instance::runtime;
 use crate::login::server::LoginServer;
 use crate::login::{self, shown_url};
 use crate::output;

@@ -80,7 +80,7 @@ mod tests {
         );
         let login = "http://h/mcp requires a login; run: creole login http://h/mcp";
         let required = json!({"reason": "login_required", "upstream": "h"});
-        assert_eq!(said("http://h/mcp?key=1", false, required), login);
+        assert_eq!(explained("http://h/mcp?key=1", false, required), login);
         let refused = "`h` refused these credentials (status 401)";
         assert_eq!(explained("http://h/", true, data("unauthorized", 401)), refused);
         assert!(

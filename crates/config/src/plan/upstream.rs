@@ -1,10 +1,12 @@
 //! Resolves the tables of the upstreams.
 
 mod ca_certificates;
+mod oauth;
 mod program;
 mod token;
 
 pub use ca_certificates::CaCertificates;
+pub use oauth::{GrantPlan, OAuthPlan, PrivateKeyPlan};
 pub use token::TokenSource;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +25,7 @@ use crate::syntax::suggestions;
 use crate::syntax::suggestions::suggestion;
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::enums::{AffinityChoice, UpstreamEra};
+use crate::tables::oauth::OAuthTable;
 use crate::tables::upstream::UpstreamTable;
 
 /// The separator between the name of an upstream and the name of its tool.
@@ -107,15 +110,33 @@ pub enum UpstreamAddress {
         token: Option<TokenSource>,
         /// The certificates of the trusted authorities, in PEM. Default: those of the system.
         authorities: Option<CaCertificates>,
+        /// How Creole logs in. `None` if the headers or the token have the credentials.
+        oauth: Option<Box<OAuthPlan>>,
     },
 }
 
 impl UpstreamPlan {
     /// The trusted authorities, if they are configured.
-    pub(crate) fn ca_certificates(&self) -> Option<&CaCertificates> {
+    pub fn ca_certificates(&self) -> Option<&CaCertificates> {
         match &self.address {
             UpstreamAddress::Url { authorities, .. } => authorities.as_ref(),
             _ => None,
+        }
+    }
+
+    /// How Creole logs in to the upstream.
+    pub fn oauth(&self) -> Option<&OAuthPlan> {
+        match &self.address {
+            UpstreamAddress::Url { oauth, .. } => oauth.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Names the file of the configuration in the command that logs in.
+    pub(crate) fn name_login_command(&mut self, file: &Path) {
+        if let UpstreamAddress::Url { oauth: Some(oauth), .. } = &mut self.address {
+            let command = format!("creole login {} --config {}", self.name, file.display());
+            oauth.login_command = Some(command);
         }
     }
 
@@ -126,6 +147,7 @@ impl UpstreamPlan {
             | UpstreamAddress::Url { token: Some(TokenSource::File(path)), .. } => {
                 *path = folder.join(&*path)
             }
+            UpstreamAddress::Url { oauth: Some(oauth), .. } => oauth.resolve_paths(folder),
             _ => {}
         }
         self.chain = self.chain.into_iter().map(|layer| layer.resolve_paths(folder)).collect();
@@ -239,7 +261,7 @@ fn revision_and_era(
 
 fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddress, ConfigProblem> {
     let UpstreamTable { command, url, preset, env, env_pass, cwd, headers, .. } = table;
-    let UpstreamTable { token_file, token_command, ca_file, .. } = table;
+    let UpstreamTable { token_file, token_command, oauth, ca_file, .. } = table;
     if let Some(preset) = preset {
         let is_alone = command.is_none() && url.is_none();
         return match presets::find(&preset.value) {
@@ -267,6 +289,7 @@ fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddre
                 ("headers", headers.map(|value| value.span)),
                 ("token_file", token_file.map(|value| value.span)),
                 ("token_command", token_command.map(|value| value.span)),
+                ("oauth", oauth.map(|value| value.span)),
                 ("ca_file", ca_file.map(|value| value.span)),
             ];
             if let Some((key, Some(span))) = spans.iter().find(|(_, span)| span.is_some()) {
@@ -292,6 +315,7 @@ fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddre
                 return Err(only(key, "command", span));
             }
             let headers = headers.map(|headers| headers.value.0).unwrap_or_default();
+            let oauth = login(oauth, &token_file, &token_command, &headers, folder)?;
             let token = token::resolve(token_file, token_command, &headers)?;
             let headers = headers
                 .into_iter()
@@ -299,7 +323,8 @@ fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddre
                 .collect::<Result<_, _>>()?;
             let url = endpoint_url(url)?;
             let authorities = ca_file.map(|file| ca_certificates::resolve(file, &url, folder));
-            Ok(UpstreamAddress::Url { url, headers, token, authorities: authorities.transpose()? })
+            let authorities = authorities.transpose()?;
+            Ok(UpstreamAddress::Url { url, headers, token, authorities, oauth })
         }
         (Some(_), Some(url)) => {
             Err(ConfigProblem::new("the upstream has both `command` and `url`")
@@ -308,6 +333,30 @@ fn upstream_address(table: UpstreamTable, folder: &Path) -> Result<UpstreamAddre
         }
         (None, None) => Err(ConfigProblem::new("the upstream has neither `command` nor `url`")
             .help("add `command = [\"program\", \"argument\"]` or `url = \"https://…\"`")),
+    }
+}
+
+/// How Creole logs in. `None` if the headers or a token have the credentials.
+fn login(
+    table: Option<Spanned<OAuthTable>>,
+    token_file: &Option<Spanned<String>>,
+    token_command: &Option<Spanned<Vec<Spanned<String>>>>,
+    headers: &[(Spanned<String>, Spanned<String>)],
+    folder: &Path,
+) -> Result<Option<Box<OAuthPlan>>, ConfigProblem> {
+    let other = match (token_file, token_command) {
+        (Some(_), _) => Some("`token_file`"),
+        (None, Some(_)) => Some("`token_command`"),
+        (None, None) if token::has_authorization(headers) => Some("the header `Authorization`"),
+        (None, None) => None,
+    };
+    match (other, table) {
+        (None, table) => oauth::resolve(table, folder).map(|plan| Some(Box::new(plan))),
+        (Some(_), None) => Ok(None),
+        (Some(other), Some(table)) => {
+            let what = format!("`oauth` conflicts with {other}");
+            Err(ConfigProblem::new(what).help("remove one of them").at(table.span).hide_value())
+        }
     }
 }
 

@@ -428,3 +428,61 @@ pub enum HttpMethod {
     /// Deletes a resource.
     Delete,
 }
+
+/// How the tokens for an upstream are got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OAuthGrant {
+    /// A person runs `creole login` once, and Creole refreshes the tokens.
+    Login,
+    /// Creole logs in as the client, with its secret or its private key.
+    ClientCredentials,
+    /// Creole shows an assertion of another issuer, such as the identity of a workload.
+    JwtBearer,
+    /// Creole exchanges the ID token of a company's identity provider (enterprise-managed authorization).
+    Enterprise,
+}
+
+impl OAuthGrant {
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::ClientCredentials => "client-credentials",
+            Self::JwtBearer => "jwt-bearer",
+            Self::Enterprise => "enterprise",
+        }
+    }
+}
+
+/// The audience of a client's assertions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AssertionAudience {
+    /// The issuer identifier of the authorization server.
+    Issuer,
+    /// The URL of its token endpoint, which older servers demand.
+    TokenEndpoint,
+}
+
+/// Whether requests have the parameter `resource`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceParameter {
+    /// They have it, as MCP demands.
+    On,
+    /// They do not, for authorization servers that refuse it.
+    Off,
+}
+
+/// When tokens are bound to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DpopChoice {
+    /// When the upstream asks for it.
+    Auto,
+    /// Never.
+    Off,
+    /// Always. A login fails if the authorization server does not support it.
+    Require,
+}

@@ -8,6 +8,7 @@ use crate::tables::chain::LayerTable;
 use crate::tables::dialect::DialectChoice;
 use crate::tables::enums::{AffinityChoice, UpstreamEra};
 use crate::tables::key_schemas;
+use crate::tables::oauth::OAuthTable;
 
 /// A server that the gateway forwards to: a program that Creole starts, or a URL.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -36,6 +37,9 @@ pub struct UpstreamTable {
     /// first request, and again when the upstream responds with 401. It runs without a shell and in the environment of
     /// a `command`. It must end within ten seconds. Only with `url`.
     pub token_command: Option<Spanned<Vec<Spanned<String>>>>,
+    /// How Creole logs in to the upstream. Only with `url`, and without `token_file`, `token_command` and the header
+    /// `Authorization`.
+    pub oauth: Option<Spanned<OAuthTable>>,
     /// A file of PEM certificates: the certificate authorities that are trusted for this upstream, instead of those of
     /// the system. A relative path is resolved against the folder of this file. Only with a `url` that begins with
     /// `https://`.

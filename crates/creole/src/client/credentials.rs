@@ -123,7 +123,7 @@ impl Authorization {
     }
 
     /// The part after the name of the scheme.
-    pub(super) fn secret(&self) -> &str {
+    pub(crate) fn secret(&self) -> &str {
         let value = self.header.to_str().unwrap_or_default();
         value.split_once(' ').map_or(value, |(_, secret)| secret)
     }

@@ -41,7 +41,7 @@ fn a_url_is_called_with_its_headers_which_are_not_shown() {
     let url = "https://example.com/mcp".to_owned();
     assert_eq!(
         remote.address,
-        UpstreamAddress::Url { url, headers, token: None, authorities: None }
+        UpstreamAddress::Url { url, headers, token: None, authorities: None, oauth: None }
     );
     assert_eq!((remote.prefix.as_str(), remote.era), ("gh_", UpstreamEra::Stateless));
 }

@@ -21,27 +21,35 @@ pub(crate) fn resolve(
     command: Option<Spanned<Vec<Spanned<String>>>>,
     headers: &[(Spanned<String>, Spanned<String>)],
 ) -> Result<Option<TokenSource>, ConfigProblem> {
-    let (key, span, token) = match (path, command) {
-        (None, None) => return Ok(None),
-        (Some(_), Some(command)) => {
-            return Err(ConfigProblem::new(
-                "the upstream has both `token_file` and `token_command`",
-            )
-            .help("remove one of them")
-            .at(command.span));
-        }
-        (Some(path), None) => {
-            let span = path.span.clone();
-            ("token_file", span, TokenSource::File(file("token_file", path)?))
-        }
-        (None, Some(command)) => {
-            let span = command.span.clone();
-            ("token_command", span, TokenSource::Command(program("token_command", command)?))
-        }
-    };
-    if headers.iter().any(|(name, _)| name.value.eq_ignore_ascii_case("authorization")) {
-        let message = format!("`{key}` conflicts with the header `Authorization`");
-        return Err(ConfigProblem::new(message).help("remove one of them").at(span));
+    let written = path.as_ref().map(|it| ("token_file", it.span.clone()));
+    let written = written.or_else(|| command.as_ref().map(|it| ("token_command", it.span.clone())));
+    let token = resolve_source(("token_file", path), ("token_command", command))?;
+    if let Some((key, span)) = written
+        && has_authorization(headers)
+    {
+        let what = format!("`{key}` conflicts with the header `Authorization`");
+        return Err(ConfigProblem::new(what).help("remove one of them").at(span));
     }
-    Ok(Some(token))
+    Ok(token)
+}
+
+/// Whether a header has credentials.
+pub(crate) fn has_authorization(headers: &[(Spanned<String>, Spanned<String>)]) -> bool {
+    headers.iter().any(|(name, _)| name.value.eq_ignore_ascii_case("authorization"))
+}
+
+/// The source that two keys of a table name. There must be only one.
+pub(crate) fn resolve_source(
+    (file_key, path): (&str, Option<Spanned<String>>),
+    (command_key, command): (&str, Option<Spanned<Vec<Spanned<String>>>>),
+) -> Result<Option<TokenSource>, ConfigProblem> {
+    match (path, command) {
+        (None, None) => Ok(None),
+        (Some(_), Some(command)) => {
+            let what = format!("the upstream has both `{file_key}` and `{command_key}`");
+            Err(ConfigProblem::new(what).help("remove one of them").at(command.span))
+        }
+        (Some(path), None) => Ok(Some(TokenSource::File(file(file_key, path)?))),
+        (None, Some(command)) => Ok(Some(TokenSource::Command(program(command_key, command)?))),
+    }
 }
