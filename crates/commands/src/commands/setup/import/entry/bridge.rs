@@ -1,8 +1,11 @@
 //! Replaces the bridge program `mcp-remote` by the URL that it connects to.
 
+mod options;
+
 use creole_tools::ordered_value::OrderedValue;
 use serde_json::Value;
 
+use self::options::BridgeOptions;
 use crate::commands::setup::import::entry::{entries, quoted, scalar_text};
 use crate::commands::setup::import::secrets::ExtractedSecrets;
 
@@ -29,7 +32,7 @@ fn bridged_address(server: &OrderedValue) -> Option<Vec<String>> {
     rest.first().is_some_and(is_address).then_some(rest)
 }
 
-/// The URL and the headers. Other arguments are dropped with a note.
+/// The URL, the headers and the settings of the login. Other arguments are dropped with a note.
 pub(crate) fn lines(
     name: &str,
     server: &OrderedValue,
@@ -38,25 +41,22 @@ pub(crate) fn lines(
     let words = bridged_address(server).unwrap_or_default();
     let mut words = words.iter().map(|word| with_variables(word, &server["env"]));
     let url = words.next().unwrap_or_default();
-    let (mut headers, mut others) = (OrderedValue::Object(Vec::new()), Vec::new());
-    while let Some(word) = words.next() {
-        let given = if word == "--header" { words.next() } else { None };
-        match given.as_deref().and_then(|header| header.split_once(':')) {
-            Some((key, value)) => {
-                headers.insert(key.trim(), OrderedValue::Leaf(Value::from(value.trim())));
-            }
-            None => others.push(format!("`{word}`")),
-        }
-    }
-    if !others.is_empty() {
-        let others = others.join(", ");
+    let options = BridgeOptions::parse(words);
+    if !options.unknown.is_empty() {
+        let others = options.unknown.join(", ");
         secrets.note(format!(
             "`{name}` is connected without {PROGRAM}; ignored options, which \
             Creole does not support: {others}"
         ));
     }
     let mut lines = vec![format!("url = {}", quoted(&secrets.url(name, &url)))];
+    let mut headers = OrderedValue::Object(Vec::new());
+    for (key, value) in &options.headers {
+        headers.insert(key, OrderedValue::Leaf(Value::from(value.as_str())));
+    }
     lines.extend(entries("headers", &headers, |key, value| secrets.header(name, key, value)));
+    lines.extend(options.login_line(name, secrets));
+    lines.extend(options.filter_line());
     lines
 }
 
@@ -106,6 +106,58 @@ headers = { \"X-Team\" = \"a\" }
         ]);
         let (table, _) = written(&json!({ "command": "npx", "args": args }));
         assert!(!table.unwrap().contains("abcdef1234567890"));
+    }
+
+    #[test]
+    fn the_settings_of_a_login_are_kept() {
+        let server = json!({
+            "command": "npx",
+            "args": [
+                "mcp-remote", "https://example.com/mcp", "3334", "--host", "127.0.0.1", "--allow-http",
+                "--static-oauth-client-info", "{\"client_id\":\"abc\",\"client_secret\":\"${SECRET}\"}",
+                "--static-oauth-client-metadata", "{\"scope\":\"read write\",\"client_name\":\"x\"}",
+                "--disable-resource-parameter", "--auth-timeout", "900", "--transport", "http-only"
+            ],
+            "env": { "SECRET": "hunter2hunter2" }
+        });
+        let expected = "\
+[upstreams.srv]
+url = \"https://example.com/mcp\"
+oauth = { client_id = \"abc\", client_secret = \"${SRV_CLIENT_SECRET}\", scopes = [\"read\", \"write\"], resource_parameter = \"off\" }
+";
+        let (table, notes) = written(&server);
+        assert_eq!(table.as_deref(), Some(expected));
+        let login =
+            "log in to `srv` with: creole login srv --config FILE --port 3334 --timeout 900";
+        assert!(notes.contains(&login.to_owned()), "{notes:?}");
+        let redirect = "register the redirect URL http://127.0.0.1:3334/callback for the client of `srv`; mcp-remote used \
+                        another one";
+        assert!(notes.contains(&redirect.to_owned()), "{notes:?}");
+        assert!(!notes.concat().contains("hunter2"));
+    }
+
+    #[test]
+    fn settings_that_cannot_be_kept_are_named() {
+        let args = json!([
+            "mcp-remote",
+            "https://example.com/mcp",
+            "--resource",
+            "https://example.com/",
+            "--ignore-tool",
+            "delete*",
+            "--static-oauth-client-info",
+            "@/home/a/client.json"
+        ]);
+        let (table, notes) = written(&json!({ "command": "npx", "args": args }));
+        let expected = "\
+[upstreams.srv]
+url = \"https://example.com/mcp\"
+chain = [{ kind = \"filter\", deny = [\"delete*\"] }]
+";
+        assert_eq!(table.as_deref(), Some(expected));
+        assert!(notes[0].ends_with(": `--resource https://example.com/`"), "{notes:?}");
+        let file = "copy `client_id` and `client_secret` of `/home/a/client.json` into `[upstreams.srv.oauth]`";
+        assert!(notes.contains(&file.to_owned()), "{notes:?}");
     }
 
     #[test]
