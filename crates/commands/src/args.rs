@@ -153,6 +153,8 @@ pub(crate) struct ConnectArgs {
     pub(crate) url: Option<String>,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
     /// Log every step, and send the location of failures to the client.
     #[arg(long)]
     pub(crate) debug: bool,
@@ -170,6 +172,8 @@ Examples:
   creole connect https://example.com/mcp
   creole connect http://127.0.0.1:8080/mcp --header 'Authorization: Bearer ${TOKEN}'
   creole connect --env API_KEY -- npx -y some-server
+
+If the server requires a login, the browser opens. A client that can open URLs shows the address.
 
 In the configuration of a client that supports only stdio:
   { \"mcpServers\": { \"far\": { \"command\": \"creole\", \"args\": [\"connect\", \"https://example.com/mcp\"] } } }";

@@ -2,6 +2,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod browser;
+pub(crate) mod client_login;
 mod copied_address;
 pub(crate) mod listener;
 pub(crate) mod prompt;
@@ -24,6 +25,7 @@ use creole::proto::fault::Fault;
 use crate::args::ClientArgs;
 use crate::failure::Failure;
 use crate::login::activity::{is_person_asked, wait_for_person};
+use crate::login::client_login::{ClientLogin, ClientPrompt};
 use crate::login::prompt::{OpenedBy, TerminalPrompt};
 use crate::target::HttpTarget;
 
@@ -58,6 +60,23 @@ pub(crate) fn session_credentials(
     };
     let settings = with_stored_client(&server.url, LoginSettings::default())?;
     credentials(server, method, settings, PERSON_TIMEOUT)
+}
+
+/// The credentials of `creole connect`, which asks the person who uses its client.
+pub(crate) fn client_credentials(
+    server: &HttpTarget,
+    client: &ClientArgs,
+    is_quiet: bool,
+) -> Result<(OAuthCredentials, Option<Arc<ClientLogin>>), Failure> {
+    let settings = with_stored_client(&server.url, settings(client)?)?;
+    if is_quiet {
+        return Ok((credentials(server, LoginMethod::Stored, settings, REQUESTS_TIMEOUT)?, None));
+    }
+    let url = shown_url(&server.url);
+    let login = ClientLogin::new(&server.name, &url, client.port, browser::has_browser());
+    let method = LoginMethod::Person(Arc::new(ClientPrompt(Arc::clone(&login))));
+    let most = client_login::PERSON_TIMEOUT;
+    Ok((credentials(server, method, settings, most)?, Some(login)))
 }
 
 /// The credentials of a server with stored logins.

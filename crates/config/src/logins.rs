@@ -65,6 +65,8 @@ pub(crate) fn upstream_credentials(
     options.settings = login_settings(plan);
     options.store = login_store();
     options.certificates = certificates;
+    // Callers of the gateway learn no addresses.
+    options.hides_reasons = true;
     options.login_command.clone_from(&plan.login_command);
     OAuthCredentials::new(name, url, options)
 }

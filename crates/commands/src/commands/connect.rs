@@ -2,8 +2,12 @@
 
 use std::io;
 use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Duration;
 
 use creole::Server;
+use creole::client::oauth::OAuthCredentials;
+use creole::client::{Address, HttpAddress};
 use creole::internal::catch_panic;
 use creole::proto::dialect::builtin;
 use creole_config::Plan;
@@ -12,18 +16,31 @@ use creole_config::tables::enums::{LogFormat, LogLevel};
 use creole_gateway::federation::Federation;
 use creole_gateway::upstream::{Affinity, RevisionChoice, UpstreamSettings, UpstreamState};
 use tokio::runtime::Builder;
+use tokio::time::{Instant, sleep};
 
 use super::serve::close_upstreams;
-use crate::args::ConnectArgs;
+use crate::args::{ConnectArgs, TargetArgs};
 use crate::commands::reap;
 use crate::failure::Failure;
 use crate::instance::runtime;
-use crate::target::ServerTarget;
-use crate::{log, output, target};
+use crate::login::activity::{is_person_asked, wait_for_person};
+use crate::login::client_login::{ClientLogin, LoginLayer};
+use crate::target::{HttpTarget, ServerTarget};
+use crate::{log, login, output, target};
+
+/// How long the authorization server may take to give tokens after the person has logged in.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How often it is looked for them.
+const TOKEN_LOOK: Duration = Duration::from_millis(50);
 
 /// Serves until the client disconnects.
 pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let mut settings = settings(args)?;
+    let login = match (&mut settings.address, &args.url) {
+        (Address::Http(address), Some(url)) => use_login(address, url, args)?,
+        _ => None,
+    };
     reap::attach_reaper(std::iter::once(&mut settings.address), None);
     log::start(log_plan(args));
     catch_panic::install_hook(args.debug);
@@ -36,14 +53,19 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     let runtime = runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
         let federation = Federation::default();
-        let server = Server::new("creole")
-            .version(env!("CARGO_PKG_VERSION"))
-            .debug(args.debug)
-            .with(federation.layer());
+        let server = Server::new("creole").version(env!("CARGO_PKG_VERSION")).debug(args.debug);
+        let server = match &login {
+            Some((_, Some(login))) => server.with(LoginLayer(Arc::clone(login))),
+            _ => server,
+        };
+        let server = server.with(federation.layer());
         let service = server.start();
         federation.start_upstreams(vec![settings], &service.registry(), false);
         let ended = service.serve_stdio().await;
         drop(service);
+        if let Some((credentials, Some(_))) = &login {
+            finish_login(credentials).await;
+        }
         let state = federation.status().into_iter().next().map(|upstream| upstream.state);
         close_upstreams(ended, federation.close()).await?;
         match state {
@@ -51,6 +73,37 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
             _ => Ok(()),
         }
     })
+}
+
+/// The login of a server without other credentials.
+type ConnectLogin = (OAuthCredentials, Option<Arc<ClientLogin>>);
+
+/// Gives the address the login of the person who uses the client, unless a header has credentials.
+fn use_login(
+    address: &mut HttpAddress,
+    url: &str,
+    args: &ConnectArgs,
+) -> Result<Option<ConnectLogin>, Failure> {
+    let TargetArgs { headers, cacert, no_login, .. } = &args.target;
+    let server = HttpTarget::new(url, headers, cacert.as_deref())?;
+    if server.has_authorization {
+        return Ok(None);
+    }
+    let (credentials, login) = login::client_credentials(&server, &args.client, *no_login)?;
+    *address = address.clone().credentials(Arc::new(credentials.clone()));
+    Ok(Some((credentials, login)))
+}
+
+/// Lets a person who is logging in finish after the client has given up: its next start then succeeds.
+async fn finish_login(credentials: &OAuthCredentials) {
+    if !is_person_asked() {
+        return;
+    }
+    wait_for_person().await;
+    let until = Instant::now() + TOKEN_TIMEOUT;
+    while !credentials.has_logged_in() && Instant::now() < until {
+        sleep(TOKEN_LOOK).await;
+    }
 }
 
 /// The settings of the upstream.
