@@ -6,6 +6,8 @@ pub mod drop_packets;
 pub mod gateway;
 pub mod http;
 pub mod load;
+#[cfg(unix)]
+pub mod oauth;
 pub mod peers;
 pub mod process_under_test;
 pub mod referee;

@@ -16,6 +16,8 @@
 //! # Ok::<(), String>(())
 //! ```
 
+#[cfg(unix)]
+pub mod idp;
 mod inspector;
 mod install;
 #[cfg(unix)]

@@ -60,7 +60,7 @@ impl ScriptedReplies {
     }
 
     /// The automatic reply; null for a message that needs no reply.
-    pub(super) fn answer(&self, message: &Value) -> Option<Value> {
+    pub(crate) fn answer(&self, message: &Value) -> Option<Value> {
         let method = message["method"].as_str()?;
         if method == "notifications/initialized" {
             return Some(Value::Null);

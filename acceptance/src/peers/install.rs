@@ -103,6 +103,8 @@ pub fn install_all() -> Result<(), String> {
     jobs.extend(suites.map(|suite| job(suite.name(), move || installed_suite(suite).map(drop))));
     jobs.push(job("mcp-remote", || bridge("").map(drop)));
     jobs.push(job("zoo", || zoo::npm("").map(drop)));
+    #[cfg(unix)]
+    jobs.push(job("idp", || super::idp::command().map(drop)));
     let environments = zoo::ENVIRONMENTS.into_iter();
     jobs.extend(environments.map(|name| job(name, move || zoo::installed(name).map(drop))));
     // One after the other: the system's package manager does not run concurrently.
