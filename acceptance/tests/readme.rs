@@ -10,6 +10,9 @@
 //!   8080 in it and in its output stands for any port, because 8080 may be in use.
 //! - A command that listens and ends with ` &` runs in the background until the document ends. Port 8080 in the
 //!   document then stands for its port.
+//! - In a document with `creole login`, `https://mcp.example.com` stands for a server that `oidc-provider` protects, and
+//!   `https://id.example.com` for its issuer. The browser is a program that approves. Without Node.js such a document is
+//!   skipped, which is reported on stderr, and is a failure with `CI=true`.
 //! - A command with `python3` is skipped where there is none. The skip is reported on stderr, and is a failure with
 //!   `CI=true`.
 //! - `cargo install --path P` needs a crate at P, and `cargo xtask T` a task T. Other lines are not run, which is
@@ -34,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
+use creole_acceptance::peers::idp::IdentityProvider;
 use creole_acceptance::process_under_test::{ChildGuard, PATIENCE, shell};
 use creole_acceptance::stage::stdio::repository;
 use creole_test_wait::blocking::within;
@@ -109,7 +113,14 @@ fn blocks(document: &str) -> Vec<Block> {
 /// The errors in a document, each with its line number.
 fn check(document: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    let mut stage = Stage { folder: folder.path(), port: None, background: Vec::new() };
+    let mut stage =
+        Stage { folder: folder.path(), port: None, background: Vec::new(), provider: None };
+    if document.contains("creole login ") {
+        stage.provider = provider();
+        if stage.provider.is_none() {
+            return Vec::new();
+        }
+    }
     let blocks = blocks(document);
     let mut problems = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
@@ -134,6 +145,20 @@ struct Stage<'a> {
     /// The port of the background command.
     port: Option<u16>,
     background: Vec<ChildGuard>,
+    /// The authorization server of the document.
+    provider: Option<IdentityProvider>,
+}
+
+/// The server and the issuer that documents show.
+const SHOWN: [&str; 2] = ["https://mcp.example.com", "https://id.example.com"];
+
+/// A running `oidc-provider`, or nothing if it cannot be installed.
+fn provider() -> Option<IdentityProvider> {
+    let started = IdentityProvider::start(&[]).map_err(|missing| {
+        assert!(env::var("CI").as_deref() != Ok("true"), "{missing}");
+        say(&format!("NOT TESTED: {missing}"));
+    });
+    started.ok()
 }
 
 impl Stage<'_> {
@@ -142,7 +167,7 @@ impl Stage<'_> {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.map_err(|error| error.to_string())?.port();
         self.port = Some(port);
-        let command = self.with_port(&format!("exec {command}"));
+        let command = self.with_addresses(&format!("exec {command}"));
         let mut shell = shell(self.folder, &command);
         shell.stdout(Stdio::null()).stderr(Stdio::null());
         self.background.push(ChildGuard::start(&mut shell));
@@ -150,11 +175,26 @@ impl Stage<'_> {
             .ok_or_else(|| format!("{command} does not listen"))
     }
 
-    fn with_port(&self, command: &str) -> String {
-        match self.port {
-            Some(port) => command.replace(":8080", &format!(":{port}")),
-            None => command.to_owned(),
+    /// The text with the addresses of this run.
+    fn with_addresses(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        if let Some(provider) = &self.provider {
+            let real = [provider.server(""), provider.issuer()];
+            for (shown, real) in SHOWN.iter().zip(&real) {
+                text = text.replace(shown, real);
+            }
         }
+        match self.port {
+            Some(port) => text.replace(":8080", &format!(":{port}")),
+            None => text,
+        }
+    }
+
+    /// The output with the addresses that the documents show.
+    fn shown(&self, printed: &str) -> String {
+        let Some(provider) = &self.provider else { return shown_port(printed) };
+        let server = printed.replace(&provider.server(""), SHOWN[0]);
+        shown_port(&server.replace(&provider.issuer(), SHOWN[1]))
     }
 }
 
@@ -185,7 +225,7 @@ fn check_configuration(text: &str, stage: &Stage<'_>) -> Result<(), String> {
     let first = text.lines().next().and_then(|line| line.strip_prefix("# "));
     let name = first.filter(|name| name.ends_with(".toml") && !name.contains(['/', ' ']));
     let name = name.unwrap_or("creole.toml");
-    fs::write(stage.folder.join(name), stage.with_port(text)).unwrap();
+    fs::write(stage.folder.join(name), stage.with_addresses(text)).unwrap();
     run(&format!("creole config check {name}"), stage).map(drop)
 }
 
@@ -280,11 +320,11 @@ fn check_chore(words: &[&str]) -> Result<(), String> {
 
 /// Runs a command in a shell. Returns its output, as `Err` if it failed.
 fn run(command: &str, stage: &Stage<'_>) -> Result<String, String> {
-    let mut shell = shell(stage.folder, &ended(&stage.with_port(&ours(command))));
-    shell.env("NO_COLOR", "1");
+    let mut shell = shell(stage.folder, &ended(&stage.with_addresses(&ours(command))));
+    shell.env("NO_COLOR", "1").env("BROWSER", env!("CARGO_BIN_EXE_test-browser"));
     let output = shell.output().unwrap();
     let printed = [output.stdout, output.stderr].concat();
-    let printed = shown_port(&String::from_utf8_lossy(&printed));
+    let printed = stage.shown(&String::from_utf8_lossy(&printed));
     if output.status.success() { Ok(printed) } else { Err(printed) }
 }
 
