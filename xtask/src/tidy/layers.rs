@@ -30,9 +30,6 @@ struct Exception {
 
 /// The exceptions, each with its reason.
 const EXCEPTIONS: &[Exception] = &[
-    // A reader passes input to its connection, and a connection replaces a reader that a handler holds up: they are two
-    // halves of one loop.
-    Exception { folder: "crates/creole/src/serve/lines", from: "reader", to: "connection" },
     // A session sends its calls, and a call answers input requests of its session.
     Exception {
         folder: "crates/gateway/src/upstream/connections",

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::call::{LOCAL_PRINCIPAL, Origin};
 use crate::host::{COMMON_STREAM, HostState, HostedCall, MachineHost};
-use crate::serve::lines::reader::ReaderStarter;
+use crate::serve::lines::reader::{InputServer, ReaderStarter};
 use crate::serve::lines::sink::{BackgroundWait, LineSink, ReadState};
 use crate::serve::lines::turn::ServingTurn;
 use crate::server::Service;
@@ -52,38 +52,8 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         self.readers.start(self, input).map_err(|(_, error)| error)
     }
 
-    /// Wakes a reader that waits for room.
-    pub(crate) fn read_room(&self) -> Arc<Notify> {
-        Arc::clone(&self.read_room)
-    }
-
     pub(crate) fn output(&self) -> &O {
         &self.output
-    }
-
-    /// Takes what the reader has read, serves it, and sends the responses that are ready at once. Returns the source of
-    /// the input, unless another reader has it now.
-    pub(crate) fn receive(
-        &self,
-        input: I,
-        chunk: &mut Vec<u8>,
-        read: io::Result<usize>,
-    ) -> Option<(I, ReadState)> {
-        let mut state = self.host.lock();
-        match read {
-            Ok(0) => {
-                state.sink.backlog.ended = true;
-                state.sink.drain_deadline = Some(Instant::now() + DRAIN);
-            }
-            Ok(_) => state.sink.backlog.push(chunk),
-            Err(error) => state.sink.failed = Some(error),
-        }
-        self.serve_as_reader(state, input, chunk)
-    }
-
-    /// Serves what the previous reader has left.
-    pub(crate) fn take_over(&self, input: I) -> Option<(I, ReadState)> {
-        self.serve_as_reader(self.host.lock(), input, &mut Vec::new())
     }
 
     fn serve_as_reader(
@@ -100,15 +70,6 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         let read_state = state.sink.read_state();
         self.leave(state);
         input.map(|input| (input, read_state))
-    }
-
-    /// Serves what had to wait for room. Must be called within a tokio runtime.
-    pub(crate) fn serve_backlog(&self) {
-        let (state, _) = self.serve_input(self.host.lock());
-        if state.sink.read_state() == ReadState::Ready {
-            self.read_room.notify_one();
-        }
-        self.leave(state);
     }
 
     /// Wakes the background worker, if it does not wait for everything that is to be waited for now.
@@ -198,16 +159,6 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         }
     }
 
-    pub(crate) fn read_state(&self) -> ReadState {
-        self.host.lock().sink.read_state()
-    }
-
-    /// Ends the connection, because its reader failed.
-    pub(crate) fn fail(&self, error: io::Error) {
-        self.host.lock().sink.failed = Some(error);
-        self.work_available.notify_one();
-    }
-
     /// Resolves when the background worker must check again.
     pub(crate) async fn wait_for_work(&self) {
         self.work_available.notified().await;
@@ -293,5 +244,52 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         self.host.cancel_calls();
         self.readers.stop();
         self.read_room.notify_one();
+    }
+}
+
+impl<I: ByteSource + 'static, O: ByteSink + 'static> InputServer for LineConnection<I, O> {
+    type Input = I;
+
+    fn receive(
+        &self,
+        input: I,
+        chunk: &mut Vec<u8>,
+        read: io::Result<usize>,
+    ) -> Option<(I, ReadState)> {
+        let mut state = self.host.lock();
+        match read {
+            Ok(0) => {
+                state.sink.backlog.ended = true;
+                state.sink.drain_deadline = Some(Instant::now() + DRAIN);
+            }
+            Ok(_) => state.sink.backlog.push(chunk),
+            Err(error) => state.sink.failed = Some(error),
+        }
+        self.serve_as_reader(state, input, chunk)
+    }
+
+    fn take_over(&self, input: I) -> Option<(I, ReadState)> {
+        self.serve_as_reader(self.host.lock(), input, &mut Vec::new())
+    }
+
+    fn serve_backlog(&self) {
+        let (state, _) = self.serve_input(self.host.lock());
+        if state.sink.read_state() == ReadState::Ready {
+            self.read_room.notify_one();
+        }
+        self.leave(state);
+    }
+
+    fn read_state(&self) -> ReadState {
+        self.host.lock().sink.read_state()
+    }
+
+    fn read_room(&self) -> Arc<Notify> {
+        Arc::clone(&self.read_room)
+    }
+
+    fn fail(&self, error: io::Error) {
+        self.host.lock().sink.failed = Some(error);
+        self.work_available.notify_one();
     }
 }

@@ -7,10 +7,39 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::serve::lines::connection::LineConnection;
 use crate::serve::lines::sink::{CHUNK, ReadState};
-use crate::stream::{ByteSink, ByteSource};
+use crate::stream::ByteSource;
 use crate::sync::Mutex;
+
+/// What a reader serves: a connection of lines.
+pub(crate) trait InputServer: Send + Sync + 'static {
+    /// The source of the input.
+    type Input: ByteSource + 'static;
+
+    /// Takes what the reader has read, serves it, and sends the responses that are ready at once. Returns the source of
+    /// the input, unless another reader has it now.
+    fn receive(
+        &self,
+        input: Self::Input,
+        chunk: &mut Vec<u8>,
+        read: io::Result<usize>,
+    ) -> Option<(Self::Input, ReadState)>;
+
+    /// Serves what the previous reader has left.
+    fn take_over(&self, input: Self::Input) -> Option<(Self::Input, ReadState)>;
+
+    /// Serves what had to wait for room. Must be called within a tokio runtime.
+    fn serve_backlog(&self);
+
+    /// What the reader may do next.
+    fn read_state(&self) -> ReadState;
+
+    /// Wakes a reader that waits for room.
+    fn read_room(&self) -> Arc<Notify>;
+
+    /// Ends the connection, because its reader failed.
+    fn fail(&self, error: io::Error);
+}
 
 /// Starts the readers of a connection.
 pub(crate) enum ReaderStarter {
@@ -33,13 +62,8 @@ impl ReaderStarter {
 
     /// Serves what had to wait for room, apart from the background worker, which must never be in the code of a handler.
     /// Must be called within a tokio runtime.
-    pub(crate) fn serve_backlog<I, O>(&self, connection: &Arc<LineConnection<I, O>>)
-    where
-        I: ByteSource + 'static,
-        O: ByteSink + 'static,
-    {
-        let serve =
-            |connection: Arc<LineConnection<I, O>>| async move { connection.serve_backlog() };
+    pub(crate) fn serve_backlog<S: InputServer>(&self, connection: &Arc<S>) {
+        let serve = |connection: Arc<S>| async move { connection.serve_backlog() };
         let in_task = serve(Arc::clone(connection));
         if matches!(self, Self::Threads) {
             let (runtime, on_thread) = (Handle::current(), serve(Arc::clone(connection)));
@@ -58,15 +82,11 @@ impl ReaderStarter {
     ///
     /// # Errors
     /// The input, when no thread can be started.
-    pub(crate) fn start<I, O>(
+    pub(crate) fn start<S: InputServer>(
         &self,
-        connection: &Arc<LineConnection<I, O>>,
-        input: I,
-    ) -> Result<(), (I, io::Error)>
-    where
-        I: ByteSource + 'static,
-        O: ByteSink + 'static,
-    {
+        connection: &Arc<S>,
+        input: S::Input,
+    ) -> Result<(), (S::Input, io::Error)> {
         let (reader, room) = (Arc::downgrade(connection), connection.read_room());
         match self {
             Self::Tasks(latest) => {
@@ -108,11 +128,7 @@ impl ReaderStarter {
 }
 
 /// Passes the client's input to the connection, as long as it exists and no other reader replaces this one.
-async fn read_input<I, O>(input: I, connection: Weak<LineConnection<I, O>>, room: Arc<Notify>)
-where
-    I: ByteSource + 'static,
-    O: ByteSink + 'static,
-{
+async fn read_input<S: InputServer>(input: S::Input, connection: Weak<S>, room: Arc<Notify>) {
     let _guard = ReaderGuard(connection.clone());
     let mut chunk = Vec::new();
     let mut next = connection.upgrade().and_then(|connection| connection.take_over(input));
@@ -133,9 +149,9 @@ where
 }
 
 /// Ends the connection when its reader panics, which nothing else would notice.
-struct ReaderGuard<I: ByteSource + 'static, O: ByteSink + 'static>(Weak<LineConnection<I, O>>);
+struct ReaderGuard<S: InputServer>(Weak<S>);
 
-impl<I: ByteSource + 'static, O: ByteSink + 'static> Drop for ReaderGuard<I, O> {
+impl<S: InputServer> Drop for ReaderGuard<S> {
     fn drop(&mut self) {
         if thread::panicking()
             && let Some(connection) = self.0.upgrade()
