@@ -77,7 +77,7 @@ async fn an_invalid_input_response_is_refused_and_a_valid_one_still_counts() {
     };
     let again = |response: Value| {
         let responses = Some(Raw::from_value(&json!({input_requests[0].key.clone(): response})));
-        call(&service, Some(InputResponses { responses: responses, request_state: state.clone() }))
+        call(&service, Some(InputResponses { responses, request_state: state.clone() }))
     };
     for invalid in
         [json!({"action": "maybe"}), json!({"action": "accept", "content": [1]}), json!({})]
