@@ -271,7 +271,10 @@ impl Head {
 
     /// The values of all fields of this name, which is written in lower case.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.fields.iter().filter(move |(listed, _)| listed == name).map(|(_, value)| value.as_str())
+        self.fields
+            .iter()
+            .filter(move |(listed, _)| listed == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The names of all fields, in order and in lower case.

@@ -301,5 +301,11 @@ fn read(stream: &TcpStream) -> Option<RogueRequest> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let body = String::from_utf8_lossy(&body).into_owned();
-    Some(RogueRequest { method, path: path.to_owned(), query: query.to_owned(), authorization, body })
+    Some(RogueRequest {
+        method,
+        path: path.to_owned(),
+        query: query.to_owned(),
+        authorization,
+        body,
+    })
 }

@@ -79,7 +79,8 @@ impl IdentityProvider {
     /// Makes the protected servers refuse an access token, although the authorization server has not revoked it.
     pub fn refuse(&self, access_token: &str) {
         let request = Request::to("POST", "/test/refuse", access_token);
-        let response = request.with("Content-Type", "text/plain").send(address(&self.told("/origin")));
+        let response =
+            request.with("Content-Type", "text/plain").send(address(&self.told("/origin")));
         assert_eq!(response.expect("a response").head.status, 200);
     }
 
@@ -92,7 +93,8 @@ impl IdentityProvider {
     /// How many token requests with this grant it has answered with this status.
     #[must_use]
     pub fn token_requests(&self, grant: &str, status: u16) -> usize {
-        let is_counted = |request: &&Value| request["grant"] == grant && request["status"] == status;
+        let is_counted =
+            |request: &&Value| request["grant"] == grant && request["status"] == status;
         self.requests().iter().filter(is_counted).count()
     }
 

@@ -104,8 +104,9 @@ async fn metadata_that_leads_to_a_private_address_is_not_followed() {
         "https://[fd00::1]",
     ] {
         let servers = json!({"authorization_servers": [issuer]});
-        let attempt =
-            attempt(at(RESOURCE, move |_, origin| RogueServer::resource_metadata(origin, &servers)));
+        let attempt = attempt(at(RESOURCE, move |_, origin| {
+            RogueServer::resource_metadata(origin, &servers)
+        }));
         let attempt = attempt.await;
         let error = attempt.refused_unasked();
         assert!(error.contains("the address is not public"), "{issuer}: {error}");
@@ -347,9 +348,8 @@ async fn secrets_are_in_no_log_no_address_and_no_file_but_the_login() {
         is_authorized.then(|| RogueServer::challenge(401, "Bearer error=\"invalid_token\""))
     });
     let refused = refused.await;
-    let failed = attempt(at("/token", |_, _| {
-        RogueResponse::Json(400, json!({"error": "invalid_grant"}))
-    }));
+    let failed =
+        attempt(at("/token", |_, _| RogueResponse::Json(400, json!({"error": "invalid_grant"}))));
     let failed = failed.await;
     assert!(good.result.is_ok() && refused.result.is_err() && failed.result.is_err());
     let mut secrets = vec!["canary".to_owned()];

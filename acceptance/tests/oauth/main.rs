@@ -15,9 +15,7 @@ mod refresh;
 use std::env;
 use std::sync::Arc;
 
-use creole::client::oauth::{
-    LoginKey, LoginMethod, LoginStore, OAuthCredentials, OAuthOptions,
-};
+use creole::client::oauth::{LoginKey, LoginMethod, LoginStore, OAuthCredentials, OAuthOptions};
 use creole::client::{Address, Client, HttpAddress};
 use creole::proto::fault::Fault;
 use creole_acceptance::oauth::AutomaticPerson;

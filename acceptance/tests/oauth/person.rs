@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole::client::oauth::{
-    DpopMode, LoginMethod, LogoutOutcome, OAuthCredentials, OAuthOptions, Scopes, TokenType, log_out,
+    DpopMode, LoginMethod, LogoutOutcome, OAuthCredentials, OAuthOptions, Scopes, TokenType,
+    log_out,
 };
 use creole_acceptance::oauth::{AutomaticDevice, AutomaticPerson};
 use serde_json::json;
@@ -81,7 +82,8 @@ async fn further_scopes_are_asked_for_together_and_the_tool_runs_once() {
     let client = connect(&url, &person(&url, &alice, Some(&store))).await.unwrap();
     assert_eq!(call(&client, "write").await.unwrap(), "written 1");
     assert_eq!((alice.logins(), provider.writes()), (2, 1));
-    let scopes: Vec<_> = provider.requests().into_iter().filter(|it| it["path"] == "/auth").collect();
+    let scopes: Vec<_> =
+        provider.requests().into_iter().filter(|it| it["path"] == "/auth").collect();
     assert_eq!(scopes[0]["scope"], "mcp offline_access");
     let second = scopes[1]["scope"].as_str().unwrap();
     let wanted = ["mcp", "mcp:write", "offline_access"];

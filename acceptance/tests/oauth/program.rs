@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use creole::client::oauth::{
-    LoginMethod, LoginSettings, OAuthCredentials, OAuthOptions, ProgramGrant, SecretText, SigningKey,
+    LoginMethod, LoginSettings, OAuthCredentials, OAuthOptions, ProgramGrant, SecretText,
+    SigningKey,
 };
 use creole_acceptance::peers::idp::IdentityProvider;
 use serde_json::json;

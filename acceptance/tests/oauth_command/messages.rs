@@ -45,8 +45,10 @@ fn a_login_that_cannot_be_trusted_says_why_and_opens_nothing() {
     let (server, home, failed) = fails(RESOURCE, |_, origin| {
         RogueServer::resource_metadata(origin, &json!({"resource": "https://evil.example.com/mcp"}))
     });
-    let expected =
-        format!("error: resource mismatch: {} publishes https://evil.example.com/mcp", server.url());
+    let expected = format!(
+        "error: resource mismatch: {} publishes https://evil.example.com/mcp",
+        server.url()
+    );
     assert_eq!((last(&failed), &*home.browser_log()), (&*expected, ""));
 
     let (server, home, failed) = fails(METADATA, |_, origin| {
