@@ -292,7 +292,8 @@ pub(crate) fn call_failure(name: &str, fault: &Fault) -> Failure {
     let detail = output::printable(&fault.detail);
     let code = fault.foreign_code.map(|code| format!(" (code {code})")).unwrap_or_default();
     let detail = if detail.is_empty() { fault.kind.name().to_owned() } else { detail };
-    let text = match detail.contains(&format!("`{name}`")) {
+    let is_named = detail.contains(&format!("`{name}`")) || detail.contains(&format!("://{name}"));
+    let text = match is_named {
         true => format!("{detail}{code}"),
         false => format!("`{name}`: {detail}{code}"),
     };

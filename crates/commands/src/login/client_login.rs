@@ -25,6 +25,9 @@ use crate::output::printable;
 /// How long the person may take. The client has given up long before.
 pub(crate) const PERSON_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Why a person cannot be asked.
+const NOBODY: &str = "nobody can be asked here";
+
 /// The login of the person who uses the client.
 #[derive(Debug)]
 pub(crate) struct ClientLogin {
@@ -92,7 +95,7 @@ impl ClientLogin {
         match can_ask && self.is_wanted.swap(false, Ordering::Relaxed) {
             true => Ok(()),
             false => {
-                let reason = format!("nobody can be asked here; {}", self.advice());
+                let reason = format!("{NOBODY}; {}", self.advice());
                 Err(OAuthError::Prompt { reason })
             }
         }

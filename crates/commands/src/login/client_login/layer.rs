@@ -14,7 +14,7 @@ use creole::{BoxFuture, Call, Context, Middleware, Next};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{AskedLogin, ClientLogin, LoginState};
+use super::{AskedLogin, ClientLogin, LoginState, NOBODY};
 
 /// How long the first responses of a client wait for a login. Clients give up after 60 seconds.
 const HOLD: Duration = Duration::from_secs(50);
@@ -37,17 +37,29 @@ pub(crate) struct LoginLayer(pub(crate) Arc<ClientLogin>);
 impl Middleware for LoginLayer {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let login = &*self.0;
+        let style = call.context.caller().rules.input_request_style;
+        let is_list = matches!(call.operation, Operation::List(..));
+        // A client that opens a session cannot be asked yet. One of the stateless era can only be asked in some calls.
+        let is_askable = match style {
+            InputRequestStyle::Inline => is_list || call.operation.may_require_input(),
+            InputRequestStyle::MultiRoundTrip => call.operation.may_require_input(),
+        };
+        let shows = is_askable && can_show(&call.context);
+        login.can_show_urls.fetch_or(shows, Ordering::Relaxed);
         login.is_wanted.store(true, Ordering::Relaxed);
-        if matches!(call.operation, Operation::Discover | Operation::List(..)) {
-            return Box::pin(hold(login, call, next));
-        }
-        if !call.operation.may_require_input() || !can_show(&call.context) {
-            return next.call(call);
-        }
-        login.can_show_urls.store(true, Ordering::Relaxed);
-        match call.context.caller().rules.input_request_style {
-            InputRequestStyle::Inline => Box::pin(run_and_show(login, call, next)),
-            InputRequestStyle::MultiRoundTrip => Box::pin(show_first(login, call, next)),
+        let is_held = is_list || matches!(call.operation, Operation::Discover);
+        match (is_held, shows) {
+            (false, false) => next.call(call),
+            (true, false) => Box::pin(hold(login, call, next)),
+            (true, true) => {
+                let context = call.context.clone();
+                Box::pin(run_and_show(login, context, Box::pin(hold(login, call, next))))
+            }
+            (false, true) if style == InputRequestStyle::Inline => {
+                let context = call.context.clone();
+                Box::pin(run_and_show(login, context, next.call(call)))
+            }
+            (false, true) => Box::pin(show_first(login, call, next)),
         }
     }
 }
@@ -64,8 +76,13 @@ async fn hold(login: &ClientLogin, call: Call, next: Next<'_>) -> Outcome {
     let until = Instant::now() + HOLD;
     loop {
         let outcome = next.call(call.clone()).await;
-        let is_unavailable =
-            matches!(&outcome, Outcome::Fail(fault) if fault.kind == FaultKind::BackendUnavailable);
+        let fault = match &outcome {
+            Outcome::Fail(fault) if fault.kind == FaultKind::BackendUnavailable => fault,
+            _ => return outcome,
+        };
+        if fault.detail.contains(NOBODY) {
+            return Outcome::Fail(login.required_fault());
+        }
         let state = login.state.borrow().clone();
         let waits = match &state {
             LoginState::Idle => false,
@@ -75,7 +92,7 @@ async fn hold(login: &ClientLogin, call: Call, next: Next<'_>) -> Outcome {
                 *is_answered && at.elapsed() < READY_TIMEOUT || at.elapsed() < LOOK
             }
         };
-        if !is_unavailable || !waits {
+        if !waits {
             return outcome;
         }
         if Instant::now() >= until {
@@ -125,9 +142,11 @@ impl ClientLogin {
 }
 
 /// Runs a call. If it waits for a login meanwhile, the client shows the address.
-async fn run_and_show(login: &ClientLogin, call: Call, next: Next<'_>) -> Outcome {
-    let context = call.context.clone();
-    let mut running = next.call(call);
+async fn run_and_show(
+    login: &ClientLogin,
+    context: Context,
+    mut running: BoxFuture<'_, Outcome>,
+) -> Outcome {
     let asked = tokio::select! {
         outcome = &mut running => return outcome,
         asked = login.next_unshown() => asked,
