@@ -89,10 +89,14 @@ impl ClientLogin {
         format!("run: creole login {}", self.url)
     }
 
+    /// Whether there is a way to ask the person.
+    fn can_ask(&self) -> bool {
+        self.has_browser || self.can_show_urls.load(Ordering::Relaxed)
+    }
+
     /// Whether the person may be asked now.
     fn check_wanted(&self) -> Result<(), OAuthError> {
-        let can_ask = self.has_browser || self.can_show_urls.load(Ordering::Relaxed);
-        match can_ask && self.is_wanted.swap(false, Ordering::Relaxed) {
+        match self.can_ask() && self.is_wanted.swap(false, Ordering::Relaxed) {
             true => Ok(()),
             false => {
                 let reason = format!("{NOBODY}; {}", self.advice());

@@ -22,6 +22,9 @@ const HOLD: Duration = Duration::from_secs(50);
 /// How often a held response looks whether the server is ready.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// How long a call waits until the person can be asked.
+const ASKABLE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// How long the server may take to be ready after the login.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -57,7 +60,8 @@ impl Middleware for LoginLayer {
             }
             (false, true) if style == InputRequestStyle::Inline => {
                 let context = call.context.clone();
-                Box::pin(run_and_show(login, context, next.call(call)))
+                let running = Box::pin(call_when_askable(login, call, next));
+                Box::pin(run_and_show(login, context, running))
             }
             (false, true) => Box::pin(show_first(login, call, next)),
         }
@@ -75,13 +79,13 @@ fn can_show(context: &Context) -> bool {
 async fn hold(login: &ClientLogin, call: Call, next: Next<'_>) -> Outcome {
     let until = Instant::now() + HOLD;
     loop {
-        let outcome = next.call(call.clone()).await;
-        let fault = match &outcome {
-            Outcome::Fail(fault) if fault.kind == FaultKind::BackendUnavailable => fault,
+        let outcome = call_when_askable(login, call.clone(), next).await;
+        match &outcome {
+            Outcome::Fail(fault) if fault.detail.contains(NOBODY) => {
+                return Outcome::Fail(login.required_fault());
+            }
+            Outcome::Fail(fault) if fault.kind == FaultKind::BackendUnavailable => {}
             _ => return outcome,
-        };
-        if fault.detail.contains(NOBODY) {
-            return Outcome::Fail(login.required_fault());
         }
         let state = login.state.borrow().clone();
         let waits = match &state {
@@ -98,6 +102,21 @@ async fn hold(login: &ClientLogin, call: Call, next: Next<'_>) -> Outcome {
         if Instant::now() >= until {
             return Outcome::Fail(login.required_fault());
         }
+        sleep(LOOK).await;
+    }
+}
+
+/// Passes a call on. An earlier request may have failed because nobody could be asked, and credentials keep such a failure
+/// for some seconds. A call that fails for this reason was not sent, so it is passed on again.
+async fn call_when_askable(login: &ClientLogin, call: Call, next: Next<'_>) -> Outcome {
+    let until = Instant::now() + ASKABLE_TIMEOUT;
+    loop {
+        let outcome = next.call(call.clone()).await;
+        let is_unasked = matches!(&outcome, Outcome::Fail(fault) if fault.detail.contains(NOBODY));
+        if !is_unasked || !login.can_ask() || Instant::now() >= until {
+            return outcome;
+        }
+        login.is_wanted.store(true, Ordering::Relaxed);
         sleep(LOOK).await;
     }
 }
