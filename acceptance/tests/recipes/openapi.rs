@@ -288,7 +288,7 @@ fn a_token_is_fetched_once_and_anew_when_it_is_refused() {
         "GET /things/3 HTTP/1.1",
     ];
     assert_eq!(lines, expected);
-    assert_eq!(requests[0].body, "grant_type=client_credentials&scope=read%20list");
+    assert_eq!(requests[0].body, "grant_type=client_credentials&scope=read+list");
     // `me:hunter%3A2000`
     assert_eq!(requests[0].header("authorization"), Some("Basic bWU6aHVudGVyJTNBMjAwMA=="));
     assert_eq!(requests[1].header("authorization"), Some("Bearer token-0"));

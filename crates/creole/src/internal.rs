@@ -133,6 +133,12 @@ pub mod replacement {
     pub use crate::server::replacement::{ReplacedServer, Replacement};
 }
 
+/// Tokens for services that are no MCP servers.
+#[cfg(feature = "http")]
+pub mod oauth {
+    pub use crate::client::oauth::client_credentials::ServiceClient;
+}
+
 /// Processes that share a state.
 pub mod replicas {
     pub use crate::replicas::{

@@ -202,7 +202,7 @@
 //!
 //! Both features are on by default.
 //!
-//! - `http`: servers and clients over HTTP: [`serve::http`], [`auth`] and [`client::credentials`]. A
+//! - `http`: servers and clients over HTTP: [`serve::http`], [`auth`], [`client::credentials`] and [`client::oauth`]. A
 //!   server or client over stdio does without it, and then compiles no HTTP, no TLS and no password hashing:
 //!   `creole = { version = "0.1", default-features = false }`.
 //! - `sqlite`: state in an SQLite file: [`State::sqlite`](state::State::sqlite).

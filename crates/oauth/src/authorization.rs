@@ -212,6 +212,8 @@ impl AuthorizationRequest {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{any, prop_assert, proptest};
+
     use super::{AuthorizationParameters, AuthorizationRequest};
     use crate::error::OAuthError;
     use crate::exchange::form_decode;
@@ -257,6 +259,17 @@ mod tests {
         assert_eq!(values("code_challenge_method"), ["S256"]);
         assert_eq!((values("code_challenge")[0].len(), values("state")[0].len()), (43, 43));
         assert!(values("prompt").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_query_without_the_state_gives_a_code(query in any::<String>(), code in "[a-z]{1,9}") {
+            let request = request(&server());
+            prop_assert!(request.code(&query).is_err());
+            let foreign = format!("{query}&code={code}&state={code}");
+            prop_assert!(request.code(&foreign).is_err());
+            prop_assert!(request.copied_response(&query).is_err());
+        }
     }
 
     #[test]

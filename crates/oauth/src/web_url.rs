@@ -204,6 +204,8 @@ fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
     use super::{UrlError, WebUrl};
 
     #[test]
@@ -218,6 +220,19 @@ mod tests {
             (bare.path(), bare.query(), bare.origin()),
             ("", "?x", "https://mcp.example.com")
         );
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_of_any_address_are_its_text(text in any::<String>(), rest in "[!-~]{0,40}") {
+            for text in [text.clone(), format!("https://{rest}"), format!("http://{text}")] {
+                if let Ok(url) = WebUrl::parse(&text) {
+                    let whole = format!("{}{}{}", url.origin(), url.path(), url.query());
+                    prop_assert_eq!(&whole, &text);
+                    prop_assert!(!url.host().is_empty() && !url.origin().contains('@'));
+                }
+            }
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@
 //! # }
 //! ```
 
+pub(crate) mod client_credentials;
 mod credentials;
 mod exchange;
 mod fault;

@@ -155,8 +155,8 @@ impl HttpAddress {
     }
 
     /// The same address with credentials: every request has an `Authorization` header with their value, which replaces
-    /// any other. A request that is refused with 401 was not processed: it is sent once more if the credentials return
-    /// another value.
+    /// any other. A request that is refused with 401, or with 403 for a missing scope, was not processed: it is sent again
+    /// if the credentials return another value, at most three times.
     #[must_use]
     pub fn credentials(mut self, credentials: Arc<dyn Credentials>) -> Self {
         self.token_cache = Some(TokenCache::new(Arc::clone(&self.name), credentials));
