@@ -228,7 +228,11 @@ fn document(login: &Login) -> serde_json::Value {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::*;
+    use creole::client::oauth::Login;
+    use serde_json::json;
+
+    use super::{document, logged_in_text};
+    use crate::login::shown_url;
 
     /// A login as a file has it.
     pub(crate) fn stored_login(expires_at: u64, has_refresh_token: bool) -> Login {

@@ -1,4 +1,4 @@
-//! Whether this process waits for a person who logs in. Requests have shorter timeouts than people.
+//! Whether this process waits for a person to log in. Requests have shorter timeouts than people.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

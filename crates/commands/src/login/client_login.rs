@@ -1,4 +1,4 @@
-//! A login while a client waits: `creole connect` asks the person who uses the client.
+//! A login while a client waits: `creole connect` asks the user of its client.
 //!
 //! The browser is opened if there is one. A client that can show URLs gets the address too. The first response of the
 //! client waits for the login, but not longer than clients do: then it fails, and the login goes on.

@@ -1,4 +1,4 @@
-//! Reads addresses that the user copies to stdin, and stops reading when nobody waits for one any more.
+//! Reads addresses that the user copies to stdin, and stops reading when no login waits for one any more.
 
 use std::io;
 use std::io::{BufRead, IsTerminal, Read};

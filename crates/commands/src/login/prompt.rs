@@ -114,7 +114,7 @@ impl LoginPage for TerminalPage {
             let _wait = LoginWait::begin();
             let most = self.prompt.timeout;
             let asked = timeout(most, self.ask(request)).await;
-            asked.unwrap_or_else(|_| Err(OAuthError::TimedOut { seconds: most.as_secs() }))
+            asked.unwrap_or(Err(OAuthError::TimedOut { seconds: most.as_secs() }))
         })
     }
 }

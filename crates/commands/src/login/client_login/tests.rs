@@ -1,3 +1,5 @@
+//! Tests of when the user of a client is asked to log in.
+
 use std::sync::atomic::Ordering;
 
 use super::{ClientLogin, LoginState};

@@ -1,3 +1,5 @@
+//! Tests of the listener that a browser returns to.
+
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

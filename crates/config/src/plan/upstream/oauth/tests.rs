@@ -1,3 +1,5 @@
+//! Tests of how the table `oauth` of an upstream is resolved, and of the errors for invalid ones.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
