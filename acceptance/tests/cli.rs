@@ -78,6 +78,9 @@ Commands:
   prompt       Render a prompt of a server
   check        Check a server: its revision and transport, what clients of each revision get, and problems of names and schemas
   status       Show the state of each upstream of a configuration, or of one server
+  login        Log in to a server that requires OAuth, and store the login
+  logout       Revoke and delete a stored login
+  logins       List the stored logins
   init         Write a first configuration
   add          Add a server to a configuration
   install      Write an entry for Creole into the configuration of a client
