@@ -85,8 +85,8 @@ struct Shared {
 }
 
 impl RogueServer {
-    /// Starts a server. The function gets each request and the origin of the server; where it returns nothing, the server
-    /// behaves well.
+    /// Starts a server. The function gets each request and the origin of the server. Where it returns nothing, the
+    /// server behaves well.
     pub fn start(
         misbehaviour: impl Fn(&RogueRequest, &str) -> Option<RogueResponse> + Send + Sync + 'static,
     ) -> Self {

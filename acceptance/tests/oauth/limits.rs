@@ -75,7 +75,7 @@ async fn a_server_that_always_wants_further_scopes_is_given_up() {
 async fn a_client_that_the_server_forgets_is_registered_twice() {
     let server = RogueServer::start(|request, _| {
         let refusal = json!({"error": "invalid_client"});
-        (request.path == "/token").then(|| RogueResponse::Json(401, refusal))
+        (request.path == "/token").then_some(RogueResponse::Json(401, refusal))
     });
     let (url, alice) = (server.url(), AutomaticPerson::default());
     let fault = connect(&url, &person(&url, &alice, None)).await.map(drop).unwrap_err();
@@ -108,7 +108,8 @@ async fn another_redirect_address_is_registered_anew() {
 async fn a_refresh_response_without_a_refresh_token_keeps_the_old_one() {
     let server = RogueServer::start(|request, _| {
         let tokens = json!({"access_token": "canary-access-new", "token_type": "Bearer"});
-        (request.path == "/token" && is_refresh(request)).then(|| RogueResponse::Json(200, tokens))
+        let is_refresh = request.path == "/token" && is_refresh(request);
+        is_refresh.then_some(RogueResponse::Json(200, tokens))
     });
     let ((_folder, store), url) = (store(), server.url());
     let before = log_in(&server, &store).await;
@@ -172,8 +173,8 @@ async fn a_login_that_another_program_wrote_meanwhile_is_taken_over() {
     let client = connect(&url, &stored(&url, &store)).await.unwrap();
     assert_eq!(call(&client, "echo").await.unwrap(), "called");
     assert_eq!(written.load(Ordering::Relaxed), 1);
-    let shown = server.requests().into_iter().filter_map(|request| request.authorization);
-    assert_eq!(shown.last().as_deref(), Some("Bearer canary-access-other"));
+    let mut shown = server.requests().into_iter().filter_map(|request| request.authorization);
+    assert_eq!(shown.next_back().as_deref(), Some("Bearer canary-access-other"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
