@@ -135,6 +135,14 @@ impl Login {
             let response = endpoint.post(exchange, form).await?;
             if !response.is_success() {
                 let document = Document::parse(&response.body);
+                let code = document.as_ref().and_then(|document| document.text("error"));
+                // RFC 7009, section 2.2.1: a server may be unable to revoke an access token, which ends soon.
+                if kind == "access_token"
+                    && self.refresh_token.is_some()
+                    && code == Some("unsupported_token_type")
+                {
+                    continue;
+                }
                 let error = refusal(document.as_ref(), response.status);
                 let (request, issuer) = ("the revocation", self.issuer.clone());
                 return Err(OAuthError::Refused { request, issuer, error });

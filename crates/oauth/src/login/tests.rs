@@ -407,6 +407,13 @@ fn a_logout_revokes_both_tokens() {
     let forms = servers.forms("https://id.example.com/revoke");
     let sent: Vec<_> = forms.iter().map(|form| value(form, "token").unwrap()).collect();
     assert_eq!((sent, value(&forms[0], "client_id")), (vec!["r", "t"], Some("registered")));
+    let partial = Servers::new(|it| match &it.body {
+        Some(Body::Form(form)) if form.contains("access_token") => {
+            response(400, r#"{"error":"unsupported_token_type"}"#)
+        }
+        _ => response(200, ""),
+    });
+    assert!(run(login.revoke(&partial, &settings)).unwrap());
     let failing = Servers::new(|_| response(503, ""));
     assert!(run(login.revoke(&failing, &settings)).unwrap_err().is_temporary());
     let without = Login { revocation_endpoint: None, ..login };
