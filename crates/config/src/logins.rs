@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use creole::BoxFuture;
+use creole::client::Program;
+use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
 use creole::client::oauth::{
     ClientAuthMethod, ClientSource, DpopMode, EnterpriseGrant, GrantSource, LoginMethod,
     LoginSettings, LoginStore, OAuthClient, OAuthCredentials, OAuthError, OAuthOptions,
@@ -15,7 +17,18 @@ use creole_tools::PackOptions;
 
 use crate::plan::upstream::{GrantPlan, OAuthPlan, PrivateKeyPlan, TokenSource};
 use crate::tables::enums::DpopChoice;
-use crate::upstream_settings::token_credentials;
+
+/// Credentials that are read from a file or a program.
+pub(crate) fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
+    match token {
+        TokenSource::File(path) => Arc::new(TokenFile::new(name, path)),
+        TokenSource::Command(command) => {
+            let (first, args) =
+                command.split_first().map_or(("", &[][..]), |(text, args)| (text, args));
+            Arc::new(TokenCommand::new(Program::new(name, first).args(args)))
+        }
+    }
+}
 
 /// Where logins are stored: in the folder that `CREOLE_LOGINS` names, or else in `logins` of the data directory. `None` if
 /// the platform has no data directory.

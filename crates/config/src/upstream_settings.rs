@@ -4,14 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::Arc;
 
-use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
 use creole::client::{Address, HttpAddress, Program};
 use creole::proto::client::ClientLimits;
 use creole::proto::revision::Rules;
 
-use crate::logins::upstream_credentials;
+use crate::logins::{token_credentials, upstream_credentials};
 use crate::plan::layer::{LayerError, LayerPlan, build};
-use crate::plan::upstream::{Secret, TokenSource, UpstreamAddress, UpstreamPlan};
+use crate::plan::upstream::{Secret, UpstreamAddress, UpstreamPlan};
 use crate::tables::enums::{AffinityChoice, UpstreamEra};
 use creole_gateway::layers::{Chain, NamePatterns};
 use creole_gateway::upstream::{
@@ -66,17 +65,6 @@ fn retried_tools(chain: &[LayerPlan]) -> Vec<NamePatterns> {
         _ => None,
     };
     chain.iter().filter_map(names).collect()
-}
-
-pub(crate) fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
-    match token {
-        TokenSource::File(path) => Arc::new(TokenFile::new(name, path)),
-        TokenSource::Command(command) => {
-            let (first, args) =
-                command.split_first().map_or(("", &[][..]), |(text, args)| (text, args));
-            Arc::new(TokenCommand::new(Program::new(name, first).args(args)))
-        }
-    }
 }
 
 /// The environment variables that presets read.
