@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod failure;
+mod http_target;
 mod instance;
 mod log;
 mod login;

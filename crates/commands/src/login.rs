@@ -24,10 +24,10 @@ use creole::proto::fault::Fault;
 
 use crate::args::ClientArgs;
 use crate::failure::Failure;
+use crate::http_target::HttpTarget;
 use crate::login::activity::{is_person_asked, wait_for_person};
 use crate::login::client_login::{ClientLogin, ClientPrompt};
 use crate::login::prompt::{OpenedBy, TerminalPrompt};
-use crate::target::HttpTarget;
 
 /// How long a person may take, unless the command line says otherwise.
 const PERSON_TIMEOUT: Duration = Duration::from_secs(300);

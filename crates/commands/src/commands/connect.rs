@@ -22,10 +22,11 @@ use super::serve::close_upstreams;
 use crate::args::{ConnectArgs, TargetArgs};
 use crate::commands::reap;
 use crate::failure::Failure;
+use crate::http_target::HttpTarget;
 use crate::instance::runtime;
 use crate::login::activity::{is_person_asked, wait_for_person};
 use crate::login::client_login::{ClientLogin, LoginLayer};
-use crate::target::{HttpTarget, ServerTarget};
+use crate::target::ServerTarget;
 use crate::{log, login, output, target};
 
 /// How long the authorization server may take to give tokens after the person has logged in.

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use super::list::declared_lists;
 use crate::args::LoginArgs;
 use crate::failure::Failure;
+use crate::http_target::HttpTarget;
 use crate::instance::runtime;
 use crate::login::prompt::{OpenedBy, TerminalCode, TerminalPrompt};
 use crate::login::server::LoginServer;
@@ -28,7 +29,6 @@ use crate::login::{self, browser, shown_url};
 use crate::output::progress::with_progress;
 use crate::session::call_failure;
 use crate::session::hints::GivenUrl;
-use crate::target::HttpTarget;
 use crate::{log, output};
 
 /// How long a silent server is waited for.

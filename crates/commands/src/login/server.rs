@@ -9,8 +9,8 @@ use creole_config::plan::upstream::{GrantPlan, UpstreamAddress, UpstreamPlan};
 use creole_config::{ConfigSource, Plan};
 
 use crate::failure::{Failure, suggestion};
+use crate::http_target::{DEFAULT_FILE, HttpTarget, meant_url};
 use crate::login;
-use crate::target::{self, DEFAULT_FILE, HttpTarget};
 
 /// The server of a login.
 pub(crate) struct LoginServer {
@@ -107,7 +107,7 @@ impl LoginServer {
 
 /// The message for a word that is neither a URL nor a known name.
 fn not_found(word: &str) -> String {
-    match target::meant_url(word) {
+    match meant_url(word) {
         Some(url) => format!("invalid URL `{word}`; did you mean `{url}`?"),
         None => format!(
             "invalid URL `{word}`, and there is no `{DEFAULT_FILE}` with an upstream of this name: write a URL such as \
