@@ -3,6 +3,9 @@
 use creole::proto::fault::Fault;
 use serde_json::Value;
 
+/// How a key is given, without writing it on the command line.
+const KEY_HEADER: &str = "--header 'Authorization: Bearer ${TOKEN}'";
+
 /// The URL that the user gave, and whether credentials were given with it.
 #[derive(Clone, Debug)]
 pub(crate) struct GivenUrl {
@@ -24,13 +27,18 @@ impl GivenUrl {
             }
             ("unauthorized", _) => {
                 fault.detail = format!(
-                    "`{name}` requires credentials (status 401); send them with --header \
-                        'Authorization: Bearer ${{TOKEN}}'"
+                    "`{name}` requires credentials (status 401); send them with {KEY_HEADER}"
                 );
             }
             ("login_required", _) if !self.has_credentials => {
                 let url = self.url.split(['?', '#']).next().unwrap_or(&self.url);
-                fault.detail = format!("{url} requires a login; run: creole login {url}");
+                fault.detail = format!(
+                    "{url} requires a login; run: creole login {url}; or send a key with {KEY_HEADER}"
+                );
+            }
+            ("credentials", _) if !self.has_credentials => {
+                let hint = format!("; if the server wants a key, send it with {KEY_HEADER}");
+                fault.detail.push_str(&hint);
             }
             ("not_found", Some(status)) => {
                 let path = path(&self.url);
@@ -78,9 +86,12 @@ mod tests {
             explained("http://h/mcp", false, data("not_found", 404)),
             "`h` responds with status 404 at `/mcp`"
         );
-        let login = "http://h/mcp requires a login; run: creole login http://h/mcp";
+        let login = "http://h/mcp requires a login; run: creole login http://h/mcp; or send a key with \
+                     --header 'Authorization: Bearer ${TOKEN}'";
         let required = json!({"reason": "login_required", "upstream": "h"});
         assert_eq!(explained("http://h/mcp?key=1", false, required), login);
+        let failed = explained("http://h/mcp", false, json!({"reason": "credentials"}));
+        assert!(failed.starts_with("it broke; if the server wants a key"), "{failed}");
         let refused = "`h` refused these credentials (status 401)";
         assert_eq!(explained("http://h/", true, data("unauthorized", 401)), refused);
         assert!(
