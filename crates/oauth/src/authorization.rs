@@ -62,7 +62,8 @@ impl AuthorizationRequest {
     /// Makes a request with a new state and a new PKCE verifier.
     ///
     /// # Errors
-    /// As [`AuthorizationRequest::check`], and when random bytes are missing.
+    /// When the server has no authorization endpoint or does not advertise PKCE with S256, and when random bytes are
+    /// missing.
     pub fn new(
         server: &ServerMetadata,
         wanted: AuthorizationParameters<'_>,
