@@ -7,8 +7,6 @@ mod config;
 mod connect;
 mod list;
 mod login;
-mod logins;
-mod logout;
 mod man;
 mod passwd;
 mod prompt;
@@ -33,8 +31,8 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Check(args) => check::run(args),
         Command::Status(args) => status::run(args),
         Command::Login(args) => login::run(args),
-        Command::Logout(args) => logout::run(args),
-        Command::Logins(args) => logins::run(args),
+        Command::Logout(args) => login::logout::run(args),
+        Command::Logins(args) => login::logins::run(args),
         Command::Init(args) => setup::init::run(args),
         Command::Add(args) => setup::add::run(args),
         Command::Install(args) => setup::install::run(args),

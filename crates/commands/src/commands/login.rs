@@ -1,5 +1,8 @@
 //! `creole login`: logs in to a server, and stores the login.
 
+pub(crate) mod logins;
+pub(crate) mod logout;
+
 use std::io;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -25,11 +28,11 @@ use crate::http_target::HttpTarget;
 use crate::instance::runtime;
 use crate::login::prompt::{OpenedBy, TerminalCode, TerminalPrompt};
 use crate::login::server::LoginServer;
-use crate::login::{self, browser, shown_url};
+use crate::login::{browser, shown_url};
 use crate::output::progress::with_progress;
 use crate::session::call_failure;
 use crate::session::hints::GivenUrl;
-use crate::{log, output};
+use crate::{log, login, output};
 
 /// How long a silent server is waited for.
 const SILENCE: Duration = Duration::from_secs(60);

@@ -8,9 +8,9 @@ use crate::args::LogoutArgs;
 use crate::failure::Failure;
 use crate::instance::runtime;
 use crate::login::server::LoginServer;
-use crate::login::{self, shown_url};
-use crate::output;
+use crate::login::shown_url;
 use crate::output::printable;
+use crate::{login, output};
 
 /// Runs the verb.
 pub(crate) fn run(args: &LogoutArgs) -> Result<(), Failure> {
@@ -75,8 +75,8 @@ fn text(login: &Login, outcome: &LogoutOutcome) -> String {
 mod tests {
     use creole::client::oauth::{LogoutOutcome, OAuthError};
 
-    use super::super::login::tests::stored_login;
     use super::text;
+    use crate::commands::login::tests::stored_login;
 
     #[test]
     fn a_failed_revocation_is_told() {

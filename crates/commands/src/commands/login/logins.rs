@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::args::LoginsArgs;
 use crate::failure::Failure;
 use crate::login::server::LoginServer;
-use crate::login::{self, shown_url};
-use crate::output;
+use crate::login::shown_url;
 use crate::output::printable;
 use crate::output::render::for_stdout;
+use crate::{login, output};
 
 /// Runs the verb.
 pub(crate) fn run(args: &LoginsArgs) -> Result<(), Failure> {
@@ -90,8 +90,8 @@ fn document(login: &Login, now: u64) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::login::tests::stored_login;
     use super::{document, line};
+    use crate::commands::login::tests::stored_login;
 
     #[test]
     fn a_line_has_the_end_and_no_token() {
