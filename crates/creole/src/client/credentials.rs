@@ -55,6 +55,12 @@ pub trait Credentials: Send + Sync {
         false
     }
 
+    /// Ends when requests must not wait for the running fetch any longer, with their fault. The fetch goes on. By
+    /// default requests wait until it ends.
+    fn until_released(&self) -> BoxFuture<'static, Fault> {
+        Box::pin(std::future::pending())
+    }
+
     /// Whether the source can get a further scope, for which a server asks with status 403.
     fn can_add_scopes(&self) -> bool {
         false

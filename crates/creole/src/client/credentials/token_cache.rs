@@ -117,7 +117,11 @@ impl TokenCache {
     }
 
     async fn wait(&self, mut fetching: watch::Receiver<Option<FetchResult>>) -> FetchResult {
-        let fetched = fetching.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+        let fetched = tokio::select! {
+            biased;
+            fetched = fetching.wait_for(Option::is_some) => fetched.ok().and_then(|it| it.clone()),
+            fault = self.source.until_released() => return Err(fault),
+        };
         // A source that panics has fetched nothing.
         fetched.unwrap_or_else(|| {
             Err(token::missing_token(&self.server, "the fetch of the token was aborted"))

@@ -94,6 +94,19 @@ impl Credentials for OAuthCredentials {
         self.0.options.method.asks_person()
     }
 
+    fn until_released(&self) -> BoxFuture<'static, Fault> {
+        let logins = Arc::clone(&self.0);
+        Box::pin(async move {
+            match &logins.options.method {
+                LoginMethod::Person(prompt) => {
+                    let error = prompt.until_released().await;
+                    logins.fault(&error.into())
+                }
+                _ => std::future::pending().await,
+            }
+        })
+    }
+
     fn can_add_scopes(&self) -> bool {
         !matches!(self.0.options.method, LoginMethod::Stored)
     }

@@ -17,6 +17,12 @@ pub trait LoginPrompt: Send + Sync {
         &self,
         registered: Option<String>,
     ) -> BoxFuture<'static, Result<Box<dyn LoginPage>, OAuthError>>;
+
+    /// Ends when requests must not wait for the person any longer, with their error: they were not sent, and can be
+    /// repeated after the login, which goes on. By default requests wait for the person.
+    fn until_released(&self) -> BoxFuture<'static, OAuthError> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// The page that the browser returns to.

@@ -162,3 +162,43 @@ async fn a_token_that_is_due_is_fetched_once_before_the_next_request() {
     let both = tokio::join!(tokens.current(), tokens.current());
     assert_eq!((both.0.unwrap(), both.1.unwrap()), (Some(bearer("1")), Some(bearer("1"))));
 }
+
+/// Credentials of a person who takes a minute. Requests do not wait so long.
+#[derive(Default)]
+struct SlowPerson {
+    fetched: AtomicUsize,
+}
+
+impl Credentials for SlowPerson {
+    fn fetch(&self, _: Option<Refusal>) -> BoxFuture<'static, FetchResult> {
+        self.fetched.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async {
+            delay(Duration::from_secs(60)).await;
+            Ok(Some(bearer("late")))
+        })
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+
+    fn until_released(&self) -> BoxFuture<'static, Fault> {
+        Box::pin(async {
+            delay(Duration::from_secs(1)).await;
+            token::missing_token("site", "the person is asked")
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_request_fails_and_the_fetch_goes_on() {
+    let source = Arc::new(SlowPerson::default());
+    let keyring = TokenCache::new("site".into(), Arc::<SlowPerson>::clone(&source));
+    for _ in 0..3 {
+        let fault = keyring.current().await.unwrap_err();
+        assert!(fault.detail.contains("the person is asked"), "{}", fault.detail);
+    }
+    delay(Duration::from_secs(60)).await;
+    assert_eq!(keyring.current().await.unwrap(), Some(bearer("late")));
+    assert_eq!(source.fetched.load(Ordering::Relaxed), 1);
+}
