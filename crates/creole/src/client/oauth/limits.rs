@@ -36,6 +36,11 @@ impl LoginLimits {
         may
     }
 
+    /// Forgets the last login that was counted, because nobody could be asked.
+    pub(super) fn uncount_login(&mut self) {
+        self.logins.pop();
+    }
+
     /// Counts a request for further scopes. Returns whether it may be made.
     pub(super) fn count_step_up(&mut self, scopes: &Scopes, now: Instant) -> bool {
         self.forget(now);
@@ -71,6 +76,17 @@ mod tests {
         let rest = MAX_PROGRAM_LOGINS - MAX_PERSON_LOGINS;
         assert_eq!(count(&mut limits, false, Duration::ZERO), rest);
         assert_eq!(count(&mut limits, true, PERIOD), MAX_PERSON_LOGINS);
+    }
+
+    #[test]
+    fn a_login_for_which_nobody_could_be_asked_is_not_counted() {
+        let (mut limits, now) = (LoginLimits::default(), Instant::now());
+        for _ in 0..100 {
+            assert!(limits.count_login(true, now));
+            limits.uncount_login();
+        }
+        let counted = (0..100).filter(|_| limits.count_login(true, now)).count();
+        assert_eq!(counted, MAX_PERSON_LOGINS);
     }
 
     #[test]

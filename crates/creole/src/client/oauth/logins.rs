@@ -331,7 +331,11 @@ impl Logins {
         {
             return Ok(self.adopt(stored));
         }
-        self.make_login(wanted, previous, found).await
+        let made = self.make_login(wanted, previous, found).await;
+        if let Err(LoginFailure::OAuth(OAuthError::Prompt { .. })) = &made {
+            self.state.lock().limits.uncount_login();
+        }
+        made
     }
 
     async fn make_login(
