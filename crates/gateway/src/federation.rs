@@ -32,7 +32,11 @@ pub(crate) const EMPTY_WAIT: Duration = Duration::from_secs(8);
 pub struct Federation {
     members: Arc<OnceLock<FederationMembers>>,
     list_wait: ListWait,
+    /// Whether a client may open a session although the only upstream has failed for this reason.
+    opens_despite: Arc<OpensDespite>,
 }
+
+type OpensDespite = dyn Fn(&Fault, &Context) -> bool + Send + Sync;
 
 /// How long lists wait for upstreams that are slow to start, counted from their start.
 #[derive(Clone, Copy)]
@@ -45,7 +49,11 @@ struct ListWait {
 
 impl Default for Federation {
     fn default() -> Self {
-        Self { members: Arc::default(), list_wait: ListWait::of(LIST_WAIT) }
+        Self {
+            members: Arc::default(),
+            list_wait: ListWait::of(LIST_WAIT),
+            opens_despite: Arc::new(|_, _| false),
+        }
     }
 }
 
@@ -80,6 +88,17 @@ impl Federation {
     #[must_use]
     pub fn with_list_wait(mut self, wait: Duration) -> Self {
         self.list_wait = ListWait::of(wait);
+        self
+    }
+
+    /// Lets a client open a session although the only upstream has failed, if this function allows it for the reason
+    /// and the client. Lists of each kind are then offered, and their requests fail until the upstream is ready.
+    #[must_use]
+    pub fn opening_despite(
+        mut self,
+        is_allowed: impl Fn(&Fault, &Context) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.opens_despite = Arc::new(is_allowed);
         self
     }
 
@@ -204,7 +223,13 @@ impl Federation {
     /// Refuses to open a session if the only upstream has failed.
     async fn check_only_upstream(&self, context: &Context) -> Result<(), Fault> {
         match self.upstreams() {
-            [only] if only.lists().is_single() => only.wait_until_ready(context).await,
+            [only] if only.lists().is_single() => match only.wait_until_ready(context).await {
+                Err(fault) if (self.opens_despite)(&fault, context) => {
+                    only.lists().offer_lists();
+                    Ok(())
+                }
+                checked => checked,
+            },
             _ => {
                 self.starting_upstreams().for_each(|upstream| upstream.lists().offer_lists());
                 Ok(())

@@ -109,6 +109,11 @@ impl Upstream {
         self.startup.wait_until_ready().await
     }
 
+    /// Lets the next attempt to connect begin soon, because the reason of the last failure may be gone.
+    pub fn end_backoff(&self) {
+        self.sessions.connector.end_backoff();
+    }
+
     /// Starts an upstream that waits for its only caller.
     pub(crate) fn start_for_caller(&self, context: &Context) {
         if self.startup.waits_for_caller() {

@@ -247,6 +247,11 @@ impl UpstreamConnector {
         Ok(())
     }
 
+    /// Ends the backoff after failures to start.
+    pub(crate) fn end_backoff(&self) {
+        self.lock().start_failures = FailureState::default();
+    }
+
     /// Records that a connection of this owner ended unexpectedly.
     pub(crate) fn record_failure(&self, fault: &Fault, owner: &SessionOwner) {
         let now = self.created.elapsed();

@@ -329,3 +329,48 @@ async fn an_upstream_that_is_dropped_before_it_starts_is_freed() {
     drop(upstream);
     assert!(lists.upgrade().is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_opened_despite_a_failed_upstream_if_this_is_allowed() {
+    connector::in_process::register("only_dead", dead);
+    for is_allowed in [false, true] {
+        let federation = Federation::default().opening_despite(move |_, _| is_allowed);
+        let service = Server::new("front").with(federation.layer()).start();
+        federation.start_upstreams(vec![settings("only_dead")], &service.registry(), false);
+        let welcome = ask(&service, "a", Operation::Discover).await;
+        match &welcome {
+            Outcome::Complete(Payload::Server(card)) => {
+                assert!(is_allowed && card.capabilities.tools, "{welcome:?}");
+            }
+            other => assert!(!is_allowed && matches!(other, Outcome::Fail(_)), "{other:?}"),
+        }
+    }
+}
+
+static ATTEMPTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts the attempts to start it, and ends.
+async fn dead_and_counted(client: MemoryConnection) {
+    ATTEMPTS.fetch_add(1, Ordering::Relaxed);
+    drop(client);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_whose_backoff_is_ended_is_tried_again_soon() {
+    connector::in_process::register("counted_dead", dead_and_counted);
+    let federation = Federation::default();
+    let _service = front(&federation, &["counted_dead"]);
+    let attempts_in_ten_seconds = async |ends_backoff: bool| {
+        let before = ATTEMPTS.load(Ordering::Relaxed);
+        for _ in 0..50 {
+            if ends_backoff {
+                federation.upstreams()[0].end_backoff();
+            }
+            delay(Duration::from_millis(200)).await;
+        }
+        ATTEMPTS.load(Ordering::Relaxed) - before
+    };
+    delay(Duration::from_secs(60)).await;
+    assert!(attempts_in_ten_seconds(false).await <= 2);
+    assert!(attempts_in_ten_seconds(true).await >= 8);
+}
