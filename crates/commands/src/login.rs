@@ -73,7 +73,11 @@ pub(crate) fn client_credentials(
         return Ok((credentials(server, LoginMethod::Stored, settings, REQUESTS_TIMEOUT)?, None));
     }
     let url = shown_url(&server.url);
-    let login = ClientLogin::new(&server.name, &url, client.port, browser::has_browser());
+    let client_id = settings.client_id.clone().unwrap_or_default();
+    let stored = creole_config::login_store()
+        .map(|store| (store, LoginKey { server: server.url.clone(), client_id }));
+    let has_browser = browser::has_browser();
+    let login = ClientLogin::new(&server.name, &url, client.port, has_browser, stored);
     let method = LoginMethod::Person(Arc::new(ClientPrompt(Arc::clone(&login))));
     let most = client_login::PERSON_TIMEOUT;
     Ok((credentials(server, method, settings, most)?, Some(login)))

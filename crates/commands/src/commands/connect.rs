@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::http_target::HttpTarget;
 use crate::instance::runtime;
 use crate::login::activity::{is_person_asked, wait_for_person};
-use crate::login::client_login::{ClientLogin, LoginLayer};
+use crate::login::client_login::{ClientLogin, LoginLayer, can_ask_later};
 use crate::target::ServerTarget;
 use crate::{log, login, output, target};
 
@@ -53,10 +53,16 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
     }
     let runtime = runtime(&mut Builder::new_current_thread())?;
     runtime.block_on(async {
-        let federation = Federation::default();
+        let federation = match &login {
+            Some((_, Some(_))) => Federation::default().opening_despite(can_ask_later),
+            _ => Federation::default(),
+        };
         let server = Server::new("creole").version(env!("CARGO_PKG_VERSION")).debug(args.debug);
         let server = match &login {
-            Some((_, Some(login))) => server.with(LoginLayer(Arc::clone(login))),
+            Some((_, Some(login))) => {
+                let (login, federation) = (Arc::clone(login), federation.clone());
+                server.with(LoginLayer { login, federation })
+            }
             _ => server,
         };
         let server = server.with(federation.layer());

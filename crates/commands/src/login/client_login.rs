@@ -6,15 +6,17 @@
 mod layer;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use creole::BoxFuture;
-use creole::client::oauth::{AuthorizationRequest, LoginPage, LoginPrompt, OAuthError};
+use creole::client::oauth::{
+    AuthorizationRequest, LoginKey, LoginPage, LoginPrompt, LoginStore, OAuthError,
+};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
-pub(crate) use self::layer::LoginLayer;
+pub(crate) use self::layer::{LoginLayer, can_ask_later};
 use super::activity::LoginWait;
 use super::browser;
 use super::listener::RedirectListener;
@@ -28,6 +30,15 @@ pub(crate) const PERSON_TIMEOUT: Duration = Duration::from_secs(600);
 /// Why a person cannot be asked.
 const NOBODY: &str = "nobody can be asked here";
 
+/// Why a request does not wait for a person who is asked.
+const ASKED: &str = "the login has not ended yet";
+
+/// How long the server may take to be ready after the login.
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long it may take until the server says why it is not ready after a login that failed.
+const REASON_TIMEOUT: Duration = Duration::from_millis(200);
+
 /// The login of the person who uses the client.
 #[derive(Debug)]
 pub(crate) struct ClientLogin {
@@ -37,11 +48,20 @@ pub(crate) struct ClientLogin {
     url: String,
     port: Option<u16>,
     has_browser: bool,
+    /// The file of the login, which another command may write.
+    stored: Option<(LoginStore, LoginKey)>,
+    /// Whether the server has been available before.
+    was_ready: AtomicBool,
+    /// How often nobody could be asked.
+    refusals: AtomicUsize,
     /// Whether the client has sent a request since the person was asked last. Nobody is asked because of a connection
     /// that is tried again and again.
     is_wanted: AtomicBool,
     /// Whether the client can show an address during a call.
     can_show_urls: AtomicBool,
+    /// Whether requests fail while the person is asked: a client of the stateless era gets the address only with the
+    /// outcome of its call.
+    releases_requests: AtomicBool,
     state: watch::Sender<LoginState>,
 }
 
@@ -72,14 +92,24 @@ struct AskedLogin {
 
 impl ClientLogin {
     /// The login to a server. A browser is opened if there is one.
-    pub(crate) fn new(server: &str, url: &str, port: Option<u16>, has_browser: bool) -> Arc<Self> {
+    pub(crate) fn new(
+        server: &str,
+        url: &str,
+        port: Option<u16>,
+        has_browser: bool,
+        stored: Option<(LoginStore, LoginKey)>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             server: server.to_owned(),
             url: url.to_owned(),
             port,
             has_browser,
+            stored,
+            was_ready: AtomicBool::new(false),
+            refusals: AtomicUsize::new(0),
             is_wanted: AtomicBool::new(false),
             can_show_urls: AtomicBool::new(false),
+            releases_requests: AtomicBool::new(false),
             state: watch::Sender::new(LoginState::Idle),
         })
     }
@@ -99,6 +129,7 @@ impl ClientLogin {
         match self.can_ask() && self.is_wanted.swap(false, Ordering::Relaxed) {
             true => Ok(()),
             false => {
+                self.refusals.fetch_add(1, Ordering::Relaxed);
                 let reason = format!("{NOBODY}; {}", self.advice());
                 Err(OAuthError::Prompt { reason })
             }
@@ -120,6 +151,20 @@ impl LoginPrompt for ClientPrompt {
             login.check_wanted()?;
             let listener = listen(login.port, registered.as_deref()).await?;
             Ok(Box::new(ClientPage { listener, login }) as Box<dyn LoginPage>)
+        })
+    }
+
+    fn until_released(&self) -> BoxFuture<'static, OAuthError> {
+        let login = Arc::clone(&self.0);
+        Box::pin(async move {
+            let mut states = login.state.subscribe();
+            let is_released = |state: &LoginState| {
+                matches!(state, LoginState::Asked(_))
+                    && login.releases_requests.load(Ordering::Relaxed)
+            };
+            // The sender is in `login`.
+            let _ = states.wait_for(is_released).await;
+            OAuthError::Prompt { reason: format!("{ASKED}; {}", login.advice()) }
         })
     }
 }
@@ -183,6 +228,27 @@ impl ClientLogin {
         });
         self.state.send_replace(LoginState::Asked(Arc::clone(&asked)));
         asked
+    }
+
+    /// Whether the server may be ready soon: a person is asked, or has just logged in.
+    fn may_end_soon(&self) -> bool {
+        match &*self.state.borrow() {
+            LoginState::Idle => false,
+            LoginState::Asked(_) => true,
+            // The server gets the token now, or a moment later says why there is none.
+            LoginState::Ended { at, is_answered } => {
+                let timeout = if *is_answered { READY_TIMEOUT } else { REASON_TIMEOUT };
+                at.elapsed() < timeout
+            }
+        }
+    }
+
+    /// Whether there is a stored login. Another command may have made it.
+    async fn is_stored(&self) -> bool {
+        let Some((store, key)) = self.stored.clone() else { return false };
+        let read = tokio::task::spawn_blocking(move || store.read(&key));
+        // A file that cannot be used is no login.
+        matches!(read.await, Ok(Ok(Some(_))))
     }
 
     /// The login that a person is asked for now.

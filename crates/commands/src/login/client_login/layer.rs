@@ -11,10 +11,12 @@ use creole::proto::operation::{Event, Operation, Outcome};
 use creole::proto::revision::InputRequestStyle;
 use creole::proto::wire::Raw;
 use creole::{BoxFuture, Call, Context, Middleware, Next};
+use creole_gateway::federation::Federation;
+use creole_gateway::upstream::Upstream;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{AskedLogin, ClientLogin, LoginState, NOBODY};
+use super::{ASKED, AskedLogin, ClientLogin, LoginState, NOBODY};
 
 /// How long the first responses of a client wait for a login. Clients give up after 60 seconds.
 const HOLD: Duration = Duration::from_secs(50);
@@ -25,9 +27,6 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How long a call waits until the person can be asked.
 const ASKABLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the server may take to be ready after the login.
-const READY_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// How long a repeated call of the stateless era waits for the login before it shows the address again.
 const REPEAT_WAIT: Duration = Duration::from_secs(20);
 
@@ -35,37 +34,55 @@ const REPEAT_WAIT: Duration = Duration::from_secs(20);
 const KEY: &str = "creole-login";
 
 /// The layer that lets calls wait for a login. It belongs outside of all other layers.
-pub(crate) struct LoginLayer(pub(crate) Arc<ClientLogin>);
+pub(crate) struct LoginLayer {
+    pub(crate) login: Arc<ClientLogin>,
+    pub(crate) federation: Federation,
+}
 
 impl Middleware for LoginLayer {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        let login = &*self.0;
+        let login = &*self.login;
         let style = call.context.caller().rules.input_request_style;
+        let is_inline = style == InputRequestStyle::Inline;
         let is_list = matches!(call.operation, Operation::List(..));
-        // A client that opens a session cannot be asked yet. One of the stateless era can only be asked in some calls.
-        let is_askable = match style {
-            InputRequestStyle::Inline => is_list || call.operation.may_require_input(),
-            InputRequestStyle::MultiRoundTrip => call.operation.may_require_input(),
-        };
-        let shows = is_askable && can_show(&call.context);
+        let shows = shows(&call);
         login.can_show_urls.fetch_or(shows, Ordering::Relaxed);
-        login.is_wanted.store(true, Ordering::Relaxed);
-        let is_held = is_list || matches!(call.operation, Operation::Discover);
+        login.releases_requests.store(!is_inline && !login.has_browser, Ordering::Relaxed);
+        if shows || login.has_browser {
+            login.is_wanted.store(true, Ordering::Relaxed);
+        }
+        self.note_ready();
+        let is_ready = self.upstream().is_none_or(Upstream::is_ready);
+        let is_held = is_list
+            || matches!(call.operation, Operation::Discover)
+            || (!is_ready && needs_upstream(&call.operation));
+        let context = call.context.clone();
         match (is_held, shows) {
-            (false, false) => next.call(call),
-            (true, false) => Box::pin(hold(login, call, next)),
-            (true, true) => {
-                let context = call.context.clone();
-                Box::pin(run_and_show(login, context, Box::pin(hold(login, call, next))))
-            }
-            (false, true) if style == InputRequestStyle::Inline => {
-                let context = call.context.clone();
-                let running = Box::pin(call_when_askable(login, call, next));
+            (_, true) if !is_inline => Box::pin(self.show_first(call, next)),
+            (true, true) => Box::pin(run_and_show(login, context, Box::pin(self.hold(call, next)))),
+            (false, true) => {
+                let running = Box::pin(async move { self.attempt(&call, next).await.outcome });
                 Box::pin(run_and_show(login, context, running))
             }
-            (false, true) => Box::pin(show_first(login, call, next)),
+            (true, false) => Box::pin(self.hold(call, next)),
+            (false, false) => next.call(call),
         }
     }
+}
+
+/// Whether a client can be asked in the session that it opens, although the server has refused its first request.
+pub(crate) fn can_ask_later(fault: &Fault, context: &Context) -> bool {
+    let style = context.caller().rules.input_request_style;
+    style == InputRequestStyle::Inline && is_login_fault(fault) && can_show(context)
+}
+
+/// Whether the client can be asked in this call. One that opens a session cannot be asked yet, and one of the stateless
+/// era can only be asked in some calls.
+fn shows(call: &Call) -> bool {
+    let is_inline = call.context.caller().rules.input_request_style == InputRequestStyle::Inline;
+    let is_list = matches!(call.operation, Operation::List(..));
+    let is_askable = (is_inline && is_list) || call.operation.may_require_input();
+    is_askable && can_show(&call.context)
 }
 
 /// Whether the client can open an address.
@@ -75,49 +92,160 @@ fn can_show(context: &Context) -> bool {
     question.is_allowed_by(&caller.capabilities) && question.is_supported_by(caller.rules)
 }
 
-/// Lets a request wait while the only server is not available because of a login.
-async fn hold(login: &ClientLogin, call: Call, next: Next<'_>) -> Outcome {
-    let until = Instant::now() + HOLD;
-    loop {
-        let outcome = call_when_askable(login, call.clone(), next).await;
-        match &outcome {
-            Outcome::Fail(fault) if fault.detail.contains(NOBODY) => {
-                return Outcome::Fail(login.required_fault());
-            }
-            Outcome::Fail(fault) if fault.kind == FaultKind::BackendUnavailable => {}
-            _ => return outcome,
+/// Whether an operation fails without the upstream.
+fn needs_upstream(operation: &Operation) -> bool {
+    operation.may_require_input() || matches!(operation, Operation::Complete(_))
+}
+
+/// Whether a request failed because nobody has logged in. It was not sent then.
+fn is_login_fault(fault: &Fault) -> bool {
+    fault.detail.contains(NOBODY) || fault.detail.contains(ASKED)
+}
+
+/// The outcome of a call, and whether the call can be passed on again.
+struct Attempt {
+    outcome: Outcome,
+    is_repeatable: bool,
+}
+
+impl Attempt {
+    fn fault(&self) -> Option<&Fault> {
+        match &self.outcome {
+            Outcome::Fail(fault) => Some(fault),
+            _ => None,
         }
-        let state = login.state.borrow().clone();
-        let waits = match &state {
-            LoginState::Idle => false,
-            LoginState::Asked(_) => true,
-            // The server gets the token now, or a moment later says why there is none.
-            LoginState::Ended { at, is_answered } => {
-                *is_answered && at.elapsed() < READY_TIMEOUT || at.elapsed() < LOOK
-            }
-        };
-        if !waits {
-            return outcome;
-        }
-        if Instant::now() >= until {
-            return Outcome::Fail(login.required_fault());
-        }
-        sleep(LOOK).await;
     }
 }
 
-/// Passes a call on. An earlier request may have failed because nobody could be asked, and credentials keep such a failure
-/// for some seconds. A call that fails for this reason was not sent, so it is passed on again.
-async fn call_when_askable(login: &ClientLogin, call: Call, next: Next<'_>) -> Outcome {
-    let until = Instant::now() + ASKABLE_TIMEOUT;
-    loop {
-        let outcome = next.call(call.clone()).await;
-        let is_unasked = matches!(&outcome, Outcome::Fail(fault) if fault.detail.contains(NOBODY));
-        if !is_unasked || !login.can_ask() || Instant::now() >= until {
-            return outcome;
+impl LoginLayer {
+    /// The only upstream.
+    fn upstream(&self) -> Option<&Upstream> {
+        self.federation.upstreams().first().map(|upstream| &**upstream)
+    }
+
+    /// Whether the server has been available before.
+    fn was_ready(&self) -> bool {
+        self.login.was_ready.load(Ordering::Relaxed)
+    }
+
+    fn note_ready(&self) {
+        if self.upstream().is_some_and(Upstream::is_ready) {
+            self.login.was_ready.store(true, Ordering::Relaxed);
         }
-        login.is_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits a moment for the next attempt to connect. Earlier failures do not delay it.
+    async fn wait_for_attempt(&self) {
+        if let Some(upstream) = self.upstream().filter(|_| self.login.asked().is_none()) {
+            upstream.end_backoff();
+        }
         sleep(LOOK).await;
+    }
+
+    /// Lets a request wait while the only server is not available because of a login.
+    async fn hold(&self, call: Call, next: Next<'_>) -> Outcome {
+        let login = &*self.login;
+        let until = Instant::now() + HOLD;
+        loop {
+            let attempt = self.attempt(&call, next).await;
+            match attempt.fault() {
+                Some(fault) if fault.detail.contains(NOBODY) => {
+                    return Outcome::Fail(login.required_fault());
+                }
+                Some(_) if attempt.is_repeatable && login.may_end_soon() => {}
+                Some(fault) if is_login_fault(fault) => {
+                    return Outcome::Fail(login.required_fault());
+                }
+                _ => return attempt.outcome,
+            }
+            if Instant::now() >= until {
+                return Outcome::Fail(login.required_fault());
+            }
+            self.wait_for_attempt().await;
+        }
+    }
+
+    /// Passes a call on. An earlier request may have failed because nobody could be asked, and credentials keep such a
+    /// failure for some seconds. The call is passed on again if somebody can be asked now, or has logged in with
+    /// another command.
+    async fn attempt(&self, call: &Call, next: Next<'_>) -> Attempt {
+        let login = &*self.login;
+        let until = Instant::now() + ASKABLE_TIMEOUT;
+        let refusals = login.refusals.load(Ordering::Relaxed);
+        loop {
+            let attempt = self.attempt_once(call.clone(), next).await;
+            let is_unasked = attempt.fault().is_some_and(|it| it.detail.contains(NOBODY));
+            if !is_unasked || Instant::now() >= until {
+                return attempt;
+            }
+            let is_old = login.refusals.load(Ordering::Relaxed) == refusals;
+            if login.has_browser || shows(call) {
+                login.is_wanted.store(true, Ordering::Relaxed);
+            } else if !(is_old && login.is_stored().await) {
+                return attempt;
+            }
+            self.wait_for_attempt().await;
+        }
+    }
+
+    /// Passes a call on, unless the server is not available because of a login or has never been available: its lists
+    /// would be empty and its tools unknown.
+    async fn attempt_once(&self, call: Call, next: Next<'_>) -> Attempt {
+        let is_read = matches!(call.operation, Operation::List(..) | Operation::Discover);
+        if let Some(upstream) = self.upstream().filter(|upstream| !upstream.is_ready())
+            && !matches!(call.operation, Operation::Discover)
+            && let Err(fault) = upstream.wait_until_ready(&call.context).await
+            && (is_login_fault(&fault) || self.login.may_end_soon() || !self.was_ready())
+        {
+            return Attempt { outcome: Outcome::Fail(fault), is_repeatable: true };
+        }
+        self.note_ready();
+        let outcome = next.call(call).await;
+        let is_repeatable = match &outcome {
+            Outcome::Fail(fault) => {
+                is_login_fault(fault) || (is_read && fault.kind == FaultKind::BackendUnavailable)
+            }
+            _ => false,
+        };
+        Attempt { outcome, is_repeatable }
+    }
+
+    /// Shows the address to a client that repeats its call after the login, or passes the call on.
+    async fn show_first(&self, call: Call, next: Next<'_>) -> Outcome {
+        let login = &*self.login;
+        if let Some(asked) = login.asked() {
+            let responses = call.context.input_responses();
+            let response = responses.into_iter().find(|(key, _)| *key == KEY);
+            match response.map(|(_, response)| action(response)).as_deref() {
+                Some("decline" | "cancel") => {
+                    asked.declined.notify_one();
+                    return Outcome::Fail(login.declined_fault());
+                }
+                Some(_) => {
+                    let _ = timeout(REPEAT_WAIT, login.wait_for_answer()).await;
+                }
+                None => {}
+            }
+        }
+        loop {
+            if let Some(asked) = login.asked() {
+                asked.is_shown.store(true, Ordering::Release);
+                let question = login.question(&asked);
+                let requests = vec![KeyedInputRequest { key: KEY.to_owned(), question }];
+                return Outcome::InputRequired { requests, request_state: None };
+            }
+            let attempt = self.attempt(&call, next).await;
+            match attempt.fault() {
+                Some(_) if attempt.is_repeatable && login.may_end_soon() => {}
+                Some(fault) if is_login_fault(fault) => {
+                    return Outcome::Fail(login.required_fault());
+                }
+                _ => return attempt.outcome,
+            }
+            if login.asked().is_none() {
+                self.wait_for_attempt().await;
+            }
+        }
     }
 }
 
@@ -128,6 +256,12 @@ impl ClientLogin {
         let detail = format!("`{server}` requires a login; {}", self.advice());
         let data = json!({"reason": "login_required", "upstream": server});
         Fault::new(FaultKind::BackendUnavailable, detail).with_data(Raw::from_value(&data))
+    }
+
+    /// The fault for a client whose user declined.
+    fn declined_fault(&self) -> Fault {
+        let detail = format!("the login to `{}` was declined; {}", self.server, self.advice());
+        Fault::new(FaultKind::InputRefused, detail)
     }
 
     /// The input request that shows the address.
@@ -187,38 +321,13 @@ async fn run_and_show(
         }
         Some("decline" | "cancel") => {
             asked.declined.notify_one();
-            running.await
+            match running.await {
+                Outcome::Fail(_) => Outcome::Fail(login.declined_fault()),
+                outcome => outcome,
+            }
         }
         // The client could not be asked, but a browser may be open.
         _ => running.await,
-    }
-}
-
-/// Shows the address to a client that repeats its call afterwards, or passes the call on.
-async fn show_first(login: &ClientLogin, call: Call, next: Next<'_>) -> Outcome {
-    let Some(asked) = login.asked() else { return next.call(call).await };
-    let responses = call.context.input_responses();
-    let response = responses.into_iter().find(|(key, _)| *key == KEY).map(|(_, it)| action(it));
-    match response.as_deref() {
-        Some("decline" | "cancel") => {
-            asked.declined.notify_one();
-            let detail =
-                format!("the login to `{}` was declined; {}", login.server, login.advice());
-            return Outcome::Fail(Fault::new(FaultKind::InputRefused, detail));
-        }
-        Some(_) => {
-            let _ = timeout(REPEAT_WAIT, login.wait_for_answer()).await;
-        }
-        None => {}
-    }
-    match login.asked() {
-        None => next.call(call).await,
-        Some(asked) => {
-            asked.is_shown.store(true, Ordering::Release);
-            let question = login.question(&asked);
-            let requests = vec![KeyedInputRequest { key: KEY.to_owned(), question }];
-            Outcome::InputRequired { requests, request_state: None }
-        }
     }
 }
 
