@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 #![allow(clippy::print_stderr, reason = "a skipped test is reported on stderr")]
 
+mod connect;
 mod headless;
 mod messages;
 mod processes;
