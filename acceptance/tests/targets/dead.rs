@@ -98,7 +98,8 @@ fn a_401_names_the_upstream_and_the_key_to_set() {
     let upstream = format!("[upstreams.wiki]\nurl = \"http://{refusing}/mcp\"\n");
     let output = Sandbox::with(&upstream).run(&["list", "--config", "creole.toml"]);
     let asks = format!(
-        "upstream `wiki` is not available: `wiki` ({refusing}) requires credentials (status 401); set `headers`"
+        "upstream `wiki` is not available: `wiki` ({refusing}) requires a login; run: creole login wiki --config \
+         creole.toml; a key is set with `headers`"
     );
     assert!(output.stderr.contains(&asks), "{output:?}");
     let problem = format!("{upstream}headers = {{ Authorization = \"Bearer hunter2\" }}\n");

@@ -85,8 +85,8 @@ fn a_refused_caller_is_logged_with_the_reason_and_without_the_secret() {
         assert_eq!(output.code, Some(1), "{output:?}");
         listening.until_said(&format!("reason=\"{reason}\""));
         let message = match (sent, reason) {
-            (None, _) => "requires credentials (status 401); send them with --header",
-            (_, "missing role") => "denies access (status 403)",
+            (None, _) => "or send a key with --header",
+            (_, "missing role") => "requires the scopes `mcp` (status 403)",
             _ => "refused these credentials (status 401)",
         };
         assert!(output.stderr.contains(message), "{output:?}");

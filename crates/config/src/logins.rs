@@ -80,7 +80,10 @@ pub(crate) fn upstream_credentials(
     options.certificates = certificates;
     // Callers of the gateway learn no addresses.
     options.hides_reasons = true;
-    options.login_command.clone_from(&plan.login_command);
+    // A server that wants no login but a key sends the same status.
+    let key_hint = "a key is set with `headers`, `token_file` or `token_command`";
+    options.login_command =
+        plan.login_command.as_ref().map(|command| format!("{command}; {key_hint}"));
     OAuthCredentials::new(name, url, options)
 }
 
