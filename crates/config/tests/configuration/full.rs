@@ -1,6 +1,7 @@
 //! Tests of a configuration with every key.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use tempfile::TempDir;
 
@@ -208,6 +209,63 @@ pub(crate) const FULL: &str = r#"
         url = "https://example.com/mcp"
         token_command = ["gh", "auth", "token"]
         ca_file = "authority.pem"
+        [upstreams.person]
+        url = "https://example.com/mcp"
+        [upstreams.person.oauth]
+        grant = "login"
+        client_metadata_url = "https://example.com/client.json"
+        initial_access_token = "x"
+        issuer = "https://id.example.com"
+        scopes = ["a"]
+        max_scopes = ["a", "b"]
+        resource_parameter = "off"
+        dpop = "require"
+        allow_private = true
+        [upstreams.registered]
+        url = "https://example.com/mcp"
+        [upstreams.registered.oauth]
+        initial_access_token_file = "key.txt"
+        [upstreams.program]
+        url = "https://example.com/mcp"
+        [upstreams.program.oauth]
+        grant = "client-credentials"
+        client_id = "x"
+        private_key_file = "client.pem"
+        private_key_id = "x"
+        private_key_algorithm = "ES256"
+        assertion_audience = "token_endpoint"
+        [upstreams.workload]
+        url = "https://example.com/mcp"
+        [upstreams.workload.oauth]
+        grant = "jwt-bearer"
+        client_id = "x"
+        client_secret_file = "key.txt"
+        assertion_file = "token"
+        [upstreams.platform]
+        url = "https://example.com/mcp"
+        [upstreams.platform.oauth]
+        grant = "jwt-bearer"
+        assertion_command = ["identity", "token"]
+        [upstreams.company]
+        url = "https://example.com/mcp"
+        [upstreams.company.oauth]
+        grant = "enterprise"
+        client_id = "x"
+        client_secret = "x"
+        id_token_command = ["identity", "token"]
+        idp_token_url = "https://id.example.com/token"
+        idp_client_id = "x"
+        idp_client_secret = "x"
+        [upstreams.branch]
+        url = "https://example.com/mcp"
+        [upstreams.branch.oauth]
+        grant = "enterprise"
+        client_id = "x"
+        client_secret = "x"
+        id_token_file = "token"
+        idp_token_url = "https://id.example.com/token"
+        idp_client_id = "x"
+        idp_client_secret_file = "key.txt"
         [upstreams.inside]
         preset = "default"
         [log]
@@ -406,12 +464,23 @@ HUT1JeEcvq0GE9jgVBeAzYf5YA==
 -----END CERTIFICATE-----
 ";
 
+/// The private key of a client, made for these tests.
+const CLIENT_KEY: &str = "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgyeCfkhRa/qchX+lo
+5VmDP23IS2uavK+yq+obzN8aSjWhRANCAAT61sshxG68R9YWIeTO9NWo2txtb5Zi
++pjmgBQji39akPT3b2XFvHv9fvRVUievK9lJl0VvinYkbVi4cR/UwwtV
+-----END PRIVATE KEY-----
+";
+
 /// A folder with the files that it names.
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("api.yaml"), DOCUMENT).unwrap();
     fs::write(folder.path().join("key.txt"), "x").unwrap();
     fs::write(folder.path().join("authority.pem"), AUTHORITY).unwrap();
+    let key = folder.path().join("client.pem");
+    fs::write(&key, CLIENT_KEY).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(folder.path().join("front.js"), "function request(call, next) { return next(call) }")
         .unwrap();
     fs::write(folder.path().join("slug.js"), "function tool() { return 'x' }").unwrap();

@@ -27,7 +27,7 @@ fn written(value: &Value) -> Option<String> {
 fn the_parser_knows_every_key() {
     let folder = folder();
     let plan = load(folder.path(), FULL).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!((plan.server.chain.len(), plan.upstreams.len()), (10, 4), "one is not enabled");
+    assert_eq!((plan.server.chain.len(), plan.upstreams.len()), (10, 11), "one is not enabled");
     let again = written(&as_json(FULL)).unwrap();
     load(folder.path(), &again).unwrap_or_else(|error| panic!("in another order: {error}"));
 }
