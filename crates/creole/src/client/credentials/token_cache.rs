@@ -25,7 +25,7 @@ struct TokenCacheState {
     current: Option<Authorization>,
     /// Whether the source was asked before the first request and had nothing.
     has_none: bool,
-    /// The running fetch. Its sender is dropped when the value is stored.
+    /// The running fetch. A fetch that panics drops its sender.
     fetching: Option<watch::Receiver<Option<FetchResult>>>,
     /// When the last useless fetch was, and its fault if it returned nothing.
     paused: Option<(Instant, Option<Fault>)>,
@@ -109,7 +109,12 @@ impl TokenCache {
         tokio::spawn(async move {
             let fetched =
                 timeout(own.timeout(), fetch).await.unwrap_or_else(|_| Err(own.timeout_fault()));
-            own.lock().store_fetched(&fetched, was_refused);
+            {
+                let mut state = own.lock();
+                state.store_fetched(&fetched, was_refused);
+                // A request that is refused from now on needs a fetch of its own.
+                state.fetching = None;
+            }
             sender.send_replace(Some(fetched));
         });
         state.fetching = Some(fetching.clone());

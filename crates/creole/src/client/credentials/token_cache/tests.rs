@@ -202,3 +202,26 @@ async fn a_released_request_fails_and_the_fetch_goes_on() {
     assert_eq!(keyring.current().await.unwrap(), Some(bearer("late")));
     assert_eq!(source.fetched.load(Ordering::Relaxed), 1);
 }
+
+/// Has nothing before a refusal, and a token after it.
+struct AfterRefusal;
+
+impl Credentials for AfterRefusal {
+    fn fetch(&self, refusal: Option<Refusal>) -> BoxFuture<'static, FetchResult> {
+        Box::pin(async move { Ok(refusal.map(|_| bearer("new"))) })
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_never_joins_the_fetch_before_it() {
+    for _ in 0..2_000 {
+        let keyring = TokenCache::new("site".into(), Arc::new(AfterRefusal));
+        assert_eq!(keyring.current().await.unwrap(), None);
+        let replaced = keyring.replace_refused(Refusal::default()).await.unwrap();
+        assert_eq!(replaced, Some(bearer("new")));
+    }
+}
