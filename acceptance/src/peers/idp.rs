@@ -41,7 +41,7 @@ impl IdentityProvider {
             let mut output = BufReader::new(output);
             // An empty line is reported below.
             let _ = output.read_line(&mut line);
-            // The provider fails if nobody reads its further output.
+            // The provider fails if its further output is not read.
             thread::spawn(move || io::copy(&mut output, &mut io::sink()));
         }
         let description = serde_json::from_str(&line)

@@ -1,4 +1,4 @@
-//! Logs in at an authorization server that misbehaves: nobody is led astray, and nothing leaks.
+//! Logs in at an authorization server that misbehaves: every attack ends with an error, and no secret leaks.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -56,7 +56,7 @@ impl Attempt {
         self.refused()
     }
 
-    /// The error, after checking that nobody was asked.
+    /// The error, after checking that no person was asked.
     #[track_caller]
     fn refused_unasked(&self) -> &str {
         assert_eq!(self.person.visited(), Vec::<String>::new(), "a browser was opened");

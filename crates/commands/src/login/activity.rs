@@ -36,7 +36,7 @@ pub(crate) fn is_person_asked() -> bool {
     ASKED.load(Ordering::SeqCst) > 0
 }
 
-/// Waits until nobody is asked.
+/// Waits until no person is asked.
 pub(crate) async fn wait_for_person() {
     loop {
         let mut answered = std::pin::pin!(ANSWERED.notified());

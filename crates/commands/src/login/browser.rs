@@ -55,7 +55,7 @@ fn open_with(named: &str, url: &str) -> io::Result<()> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         match command.spawn() {
             Ok(mut child) => {
-                // The browser may run for days, and nobody else collects its exit code.
+                // The browser may run for days, and nothing else collects its exit code.
                 std::thread::spawn(move || child.wait());
                 return Ok(());
             }

@@ -52,7 +52,7 @@ pub(crate) struct ClientLogin {
     stored: Option<(LoginStore, LoginKey)>,
     /// Whether the server has been available before.
     was_ready: AtomicBool,
-    /// How often nobody could be asked.
+    /// How often no person could be asked.
     refusals: AtomicUsize,
     /// Whether the client has sent a request since the person was asked last. Nobody is asked because of a connection
     /// that is tried again and again.

@@ -97,7 +97,7 @@ fn needs_upstream(operation: &Operation) -> bool {
     operation.may_require_input() || matches!(operation, Operation::Complete(_))
 }
 
-/// Whether a request failed because nobody has logged in. It was not sent then.
+/// Whether a request failed for lack of a login. It was not sent then.
 fn is_login_fault(fault: &Fault) -> bool {
     fault.detail.contains(NOBODY) || fault.detail.contains(ASKED)
 }
@@ -165,8 +165,8 @@ impl LoginLayer {
         }
     }
 
-    /// Passes a call on. An earlier request may have failed because nobody could be asked, and credentials keep such a
-    /// failure for some seconds. The call is passed on again if somebody can be asked now, or has logged in with
+    /// Passes a call on. An earlier request may have failed because no person could be asked, and credentials keep such a
+    /// failure for some seconds. The call is passed on again if a person can be asked now, or has logged in with
     /// another command.
     async fn attempt(&self, call: &Call, next: Next<'_>) -> Attempt {
         let login = &*self.login;
@@ -286,7 +286,7 @@ impl ClientLogin {
         }
     }
 
-    /// Waits until nobody is asked.
+    /// Waits until no person is asked.
     async fn wait_for_answer(&self) {
         let mut states = self.state.subscribe();
         // The sender is in `self`.

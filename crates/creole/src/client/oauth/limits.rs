@@ -36,7 +36,7 @@ impl LoginLimits {
         may
     }
 
-    /// Forgets the last login that was counted, because nobody could be asked.
+    /// Forgets the last login that was counted, because no person could be asked.
     pub(super) fn uncount_login(&mut self) {
         self.logins.pop();
     }

@@ -188,7 +188,7 @@ impl Logins {
         is_new && has_scopes && is_wanted && login.is_fresh(self.exchange.now())
     }
 
-    /// Whether a login has the scopes of the configuration. One without them is used only if nobody can log in.
+    /// Whether a login has the scopes of the configuration. One without them is used only if no person can log in.
     fn has_wanted_scopes(&self, login: &Login) -> bool {
         !self.options.method.asks_person()
             || login.requested_scopes.contains_all(&self.options.settings.scopes)
