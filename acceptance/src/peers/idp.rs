@@ -1,6 +1,6 @@
 //! An authorization server of another author, `oidc-provider`, and the MCP servers that it protects.
 //!
-//! `acceptance/peers/README.md` describes them. Nobody needs to log in at its pages: they log `alice` in and consent.
+//! `acceptance/peers/README.md` describes them. Its pages log `alice` in and consent by themselves.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};

@@ -165,8 +165,8 @@ impl LoginLayer {
         }
     }
 
-    /// Passes a call on. An earlier request may have failed because no person could be asked, and credentials keep such a
-    /// failure for some seconds. The call is passed on again if a person can be asked now, or has logged in with
+    /// Passes a call on. An earlier request may have failed because no person could be asked, and credentials keep such
+    /// a failure for some seconds. The call is passed on again if a person can be asked now, or has logged in with
     /// another command.
     async fn attempt(&self, call: &Call, next: Next<'_>) -> Attempt {
         let login = &*self.login;
