@@ -3,13 +3,16 @@
 //! The protected resource names its authorization servers (RFC 9728), and each of these publishes its metadata
 //! (RFC 8414, OpenID Connect Discovery). Servers of 2025-03-26 have neither: they are their own authorization server.
 
+pub mod challenge;
+pub mod metadata;
+
 use creole_proto::revision::Revision;
 
-use crate::challenge::Challenge;
-use crate::document::Document;
+use crate::discovery::challenge::Challenge;
+use crate::discovery::metadata::{Pkce, ResourceMetadata, ServerMetadata};
 use crate::error::OAuthError;
-use crate::exchange::{Exchange, Reach, Request};
-use crate::metadata::{Pkce, ResourceMetadata, ServerMetadata};
+use crate::http::document::Document;
+use crate::http::exchange::{Exchange, Reach, Request};
 use crate::web_url::WebUrl;
 
 /// The maximum number of requests of one discovery.

@@ -1,6 +1,6 @@
 //! What the configuration or the command line says about a login.
 
-use crate::jose::SigningKey;
+use crate::crypto::jose::SigningKey;
 use crate::scopes::Scopes;
 use crate::secret::SecretText;
 

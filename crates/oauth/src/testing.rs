@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-use crate::authorization::AuthorizationRequest;
 use crate::error::OAuthError;
-use crate::exchange::{Body, Exchange, Reach, Request, Response, form_decode};
-use crate::person::{Browser, RedirectPage};
+use crate::flow::authorization::AuthorizationRequest;
+use crate::flow::person::{Browser, RedirectPage};
+use crate::http::exchange::{Body, Exchange, Reach, Request, Response, form_decode};
 
 /// Runs a future whose parts are ready at once.
 pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {

@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole_oauth::dpop::DpopKey;
+use creole_oauth::crypto::dpop::DpopKey;
 use creole_proto::fault::Fault;
 use http::HeaderValue;
 use tokio::time::Instant;

@@ -1,10 +1,10 @@
 //! Which documents are asked for, and which of them are refused.
 
 use super::{Discovered, DiscoveryTarget, discover};
-use crate::challenge::Challenge;
+use crate::discovery::challenge::Challenge;
+use crate::discovery::metadata::Pkce;
 use crate::error::OAuthError;
-use crate::exchange::{Reach, Response};
-use crate::metadata::Pkce;
+use crate::http::exchange::{Reach, Response};
 use crate::testing::{Servers, not_found, response, run};
 use crate::web_url::WebUrl;
 

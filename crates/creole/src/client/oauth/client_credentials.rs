@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use creole_oauth::client::{ClientAuthMethod, ClientSource, OAuthClient};
 use creole_oauth::error::OAuthError;
-use creole_oauth::exchange::{Exchange as _, Reach};
+use creole_oauth::http::exchange::{Exchange as _, Reach};
 use creole_oauth::scopes::Scopes;
 use creole_oauth::secret::SecretText;
-use creole_oauth::token::{Grant, TokenEndpoint};
+use creole_oauth::tokens::client::{ClientAuthMethod, ClientSource, OAuthClient};
+use creole_oauth::tokens::endpoint::{Grant, TokenEndpoint};
 use creole_oauth::web_url::WebUrl;
 
 use super::exchange::HttpExchange;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole_oauth::error::OAuthError;
-use creole_oauth::exchange::Exchange as _;
-use creole_oauth::login::Login;
-use creole_oauth::token::TokenType;
+use creole_oauth::http::exchange::Exchange as _;
+use creole_oauth::tokens::endpoint::TokenType;
+use creole_oauth::tokens::login::Login;
 use creole_oauth::web_url::WebUrl;
 use creole_proto::fault::Fault;
 use tokio::time::Instant;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use creole_oauth::document::MAX_DOCUMENT_BYTES;
 use creole_oauth::error::OAuthError;
-use creole_oauth::exchange::{Body, Exchange, Reach, Request, Response};
+use creole_oauth::http::document::MAX_DOCUMENT_BYTES;
+use creole_oauth::http::exchange::{Body, Exchange, Reach, Request, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tokio::time::{sleep, timeout};

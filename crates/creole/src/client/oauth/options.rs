@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole_oauth::error::OAuthError;
-use creole_oauth::program::ProgramGrant;
+use creole_oauth::flow::program::ProgramGrant;
 use creole_oauth::settings::LoginSettings;
 
 use super::prompt::{DevicePrompt, LoginPrompt};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use creole_oauth::authorization::AuthorizationRequest;
-use creole_oauth::device::{DeviceCode, DeviceScreen};
 use creole_oauth::error::OAuthError;
-use creole_oauth::person::{Browser, RedirectPage};
+use creole_oauth::flow::authorization::AuthorizationRequest;
+use creole_oauth::flow::device::{DeviceCode, DeviceScreen};
+use creole_oauth::flow::person::{Browser, RedirectPage};
 
 use crate::chain::BoxFuture;
 

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, fs, io};
 
-use creole_oauth::client::{ClientSource, OAuthClient};
-use creole_oauth::login::{LOGIN_VERSION, Login};
+use creole_oauth::tokens::client::{ClientSource, OAuthClient};
+use creole_oauth::tokens::login::{LOGIN_VERSION, Login};
 use creole_proto::wire::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use creole_oauth::client::OAuthClient;
-use creole_oauth::login::Login;
+use creole_oauth::tokens::client::OAuthClient;
+use creole_oauth::tokens::login::Login;
 
 use super::fault::LoginFailure;
 use super::store::{LockedLogin, LoginKey, LoginStore, StoreError};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole_oauth::document::MAX_DOCUMENT_BYTES;
 use creole_oauth::error::OAuthError;
-use creole_oauth::exchange::{Body, Exchange as _, Reach, Request, Response};
+use creole_oauth::http::document::MAX_DOCUMENT_BYTES;
+use creole_oauth::http::exchange::{Body, Exchange as _, Reach, Request, Response};
 use creole_oauth::web_url::WebUrl;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;

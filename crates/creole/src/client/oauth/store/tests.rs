@@ -1,10 +1,10 @@
 //! Files of logins: their modes, their versions, and files that break.
 
-use creole_oauth::client::{ClientSource, OAuthClient};
-use creole_oauth::login::{LOGIN_VERSION, Login};
 use creole_oauth::scopes::Scopes;
 use creole_oauth::secret::SecretText;
-use creole_oauth::token::TokenType;
+use creole_oauth::tokens::client::{ClientSource, OAuthClient};
+use creole_oauth::tokens::endpoint::TokenType;
+use creole_oauth::tokens::login::{LOGIN_VERSION, Login};
 
 use super::{LoginKey, LoginStore, StoreError};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use creole_oauth::challenge::Challenge;
-use creole_oauth::dpop::ProvenRequest;
+use creole_oauth::crypto::dpop::ProvenRequest;
+use creole_oauth::discovery::challenge::Challenge;
 use creole_oauth::web_url::WebUrl;
 use creole_proto::fault::Fault;
 use http::header::{AUTHORIZATION, COOKIE};

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use creole_oauth::challenge::Challenge;
+use creole_oauth::discovery::challenge::Challenge;
 use creole_oauth::scopes::Scopes;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::wire::Raw;

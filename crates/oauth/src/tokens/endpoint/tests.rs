@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{DpopUse, Grant, TokenEndpoint, TokenType, Tokens};
-use crate::client::OAuthClient;
-use crate::dpop::DpopKey;
+use crate::crypto::dpop::DpopKey;
+use crate::crypto::jose::SigningKey;
 use crate::error::OAuthError;
-use crate::exchange::{Reach, Response};
-use crate::jose::SigningKey;
+use crate::http::exchange::{Reach, Response};
 use crate::scopes::Scopes;
 use crate::secret::SecretText;
 use crate::testing::{Servers, response, run};
+use crate::tokens::client::OAuthClient;
 use crate::web_url::WebUrl;
 
 const URL: &str = "https://id.example.com/token";

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::{AssertionKey, DEVICE_GRANT, OAuthClient, refusal};
-use crate::document::Document;
-use crate::dpop::{DpopKey, ProvenRequest};
+use crate::crypto::dpop::{DpopKey, ProvenRequest};
 use crate::error::OAuthError;
-use crate::exchange::{Body, Exchange, Form, Reach, Request, Response};
+use crate::http::document::Document;
+use crate::http::exchange::{Body, Exchange, Form, Reach, Request, Response};
 use crate::scopes::Scopes;
 use crate::secret::SecretText;
+use crate::tokens::client::{AssertionKey, DEVICE_GRANT, OAuthClient, refusal};
 use crate::web_url::WebUrl;
 
 /// The maximum length of a token, in bytes.

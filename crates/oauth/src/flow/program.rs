@@ -1,14 +1,14 @@
 //! The login of a program.
 
-use crate::attempt::{LoginAttempt, LoginTarget, configured_client};
-use crate::client::OAuthClient;
 use crate::discovery::Discovered;
 use crate::error::OAuthError;
-use crate::exchange::{Exchange, Reach};
-use crate::login::Login;
+use crate::flow::attempt::{LoginAttempt, LoginTarget, configured_client};
+use crate::http::exchange::{Exchange, Reach};
 use crate::secret::SecretText;
 use crate::settings::LoginSettings;
-use crate::token::{Grant, ID_JAG, TokenEndpoint};
+use crate::tokens::client::OAuthClient;
+use crate::tokens::endpoint::{Grant, ID_JAG, TokenEndpoint};
+use crate::tokens::login::Login;
 use crate::web_url::WebUrl;
 
 /// A grant that needs no person.

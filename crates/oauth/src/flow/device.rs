@@ -2,16 +2,16 @@
 
 use std::future::Future;
 
-use crate::attempt::{LoginAttempt, LoginTarget};
-use crate::client::{OAuthClient, refusal};
 use crate::discovery::Discovered;
-use crate::document::Document;
 use crate::error::OAuthError;
-use crate::exchange::{Exchange, Form};
-use crate::login::Login;
+use crate::flow::attempt::{LoginAttempt, LoginTarget};
+use crate::http::document::Document;
+use crate::http::exchange::{Exchange, Form};
 use crate::secret::SecretText;
 use crate::settings::LoginSettings;
-use crate::token::Grant;
+use crate::tokens::client::{OAuthClient, refusal};
+use crate::tokens::endpoint::Grant;
+use crate::tokens::login::Login;
 use crate::web_url::WebUrl;
 
 /// The time between two token requests if the server names none, in seconds (RFC 8628, section 3.5).

@@ -4,12 +4,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{DeviceCode, DeviceScreen, log_in_device};
-use crate::attempt::{LoginTarget, find_server};
 use crate::error::OAuthError;
-use crate::exchange::{Body, Request, Response};
-use crate::login::Login;
+use crate::flow::attempt::{LoginTarget, find_server};
+use crate::http::exchange::{Body, Request, Response};
 use crate::settings::LoginSettings;
 use crate::testing::{Servers, not_found, response, run};
+use crate::tokens::login::Login;
 use crate::web_url::WebUrl;
 
 const SERVER: &str = "https://mcp.example.com/mcp";

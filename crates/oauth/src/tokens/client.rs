@@ -5,11 +5,11 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::document::Document;
+use crate::crypto::jose::SigningKey;
+use crate::discovery::metadata::ServerMetadata;
 use crate::error::{OAuthError, RefusalReason};
-use crate::exchange::{Body, Exchange, Form, Reach, Request, form_encode};
-use crate::jose::SigningKey;
-use crate::metadata::ServerMetadata;
+use crate::http::document::Document;
+use crate::http::exchange::{Body, Exchange, Form, Reach, Request, form_encode};
 use crate::secret::SecretText;
 use crate::settings::LoginSettings;
 
@@ -204,7 +204,7 @@ impl AssertionKey {
             "iss": client_id,
             "sub": client_id,
             "aud": self.audience,
-            "jti": crate::random::token()?,
+            "jti": crate::crypto::random::token()?,
             "iat": now,
             "exp": now + ASSERTION_SECONDS,
         });
@@ -328,8 +328,8 @@ pub(crate) fn refusal(document: Option<&Document>, status: u16) -> RefusalReason
 #[cfg(test)]
 mod tests {
     use super::{ClientAuthMethod, OAuthClient, basic, registered};
-    use crate::document::Document;
-    use crate::exchange::Form;
+    use crate::http::document::Document;
+    use crate::http::exchange::Form;
 
     #[test]
     fn id_and_secret_are_encoded_before_they_are_joined() {

@@ -61,7 +61,7 @@ pub struct Response {
     pub status: u16,
     /// The value of the header `DPoP-Nonce`.
     pub dpop_nonce: Option<String>,
-    /// The body, at most [`MAX_DOCUMENT_BYTES`](crate::document::MAX_DOCUMENT_BYTES) and one byte.
+    /// The body, at most [`MAX_DOCUMENT_BYTES`](crate::http::document::MAX_DOCUMENT_BYTES) and one byte.
     pub body: Vec<u8>,
 }
 

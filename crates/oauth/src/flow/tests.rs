@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Login;
-use crate::attempt::{LoginTarget, find_server};
-use crate::authorization::AuthorizationRequest;
-use crate::challenge::Challenge;
-use crate::client::{ClientAuthMethod, ClientSource, OAuthClient};
+use crate::discovery::challenge::Challenge;
 use crate::error::OAuthError;
-use crate::exchange::{Body, Request, Response};
-use crate::person::{Browser, RedirectPage, log_in};
-use crate::program::{EnterpriseGrant, ProgramGrant, log_in_program};
+use crate::flow::attempt::{LoginTarget, find_server};
+use crate::flow::authorization::AuthorizationRequest;
+use crate::flow::person::{Browser, RedirectPage, log_in};
+use crate::flow::program::{EnterpriseGrant, ProgramGrant, log_in_program};
+use crate::http::exchange::{Body, Request, Response};
 use crate::scopes::Scopes;
 use crate::secret::SecretText;
 use crate::settings::{DpopMode, LoginSettings};
 use crate::testing::{Consent, Servers, not_found, response, run};
+use crate::tokens::client::{ClientAuthMethod, ClientSource, OAuthClient};
+use crate::tokens::login::Login;
 use crate::web_url::WebUrl;
 
 const SERVER: &str = "https://mcp.example.com/mcp";

@@ -8,9 +8,9 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::json;
 
+use crate::crypto::jose::SigningKey;
+use crate::crypto::random;
 use crate::error::OAuthError;
-use crate::jose::SigningKey;
-use crate::random;
 use crate::web_url::WebUrl;
 
 /// The maximum number of origins whose nonces are kept.
@@ -92,7 +92,7 @@ mod tests {
     use serde_json::Value;
 
     use super::{DpopKey, MAX_ORIGINS, ProvenRequest};
-    use crate::jose::SigningKey;
+    use crate::crypto::jose::SigningKey;
     use crate::web_url::WebUrl;
 
     fn part(proof: &str, at: usize) -> Value {

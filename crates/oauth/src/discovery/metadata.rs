@@ -1,7 +1,7 @@
 //! The documents in which a protected resource and an authorization server describe themselves.
 
-use crate::document::Document;
 use crate::error::OAuthError;
+use crate::http::document::Document;
 use crate::web_url::WebUrl;
 
 /// The maximum number of authorization servers of one resource that are looked at.
@@ -185,8 +185,8 @@ impl ServerMetadata {
 #[cfg(test)]
 mod tests {
     use super::{ResourceMetadata, ServerMetadata, covers};
-    use crate::document::Document;
     use crate::error::OAuthError;
+    use crate::http::document::Document;
     use crate::web_url::WebUrl;
 
     fn url(text: &str) -> WebUrl {

@@ -5,10 +5,10 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
 
+use crate::crypto::random;
+use crate::discovery::metadata::{Pkce, ServerMetadata};
 use crate::error::{OAuthError, RefusalReason};
-use crate::exchange::{Form, form_decode};
-use crate::metadata::{Pkce, ServerMetadata};
-use crate::random;
+use crate::http::exchange::{Form, form_decode};
 use crate::scopes::Scopes;
 use crate::secret::SecretText;
 use crate::web_url::WebUrl;
@@ -216,9 +216,9 @@ mod tests {
     use proptest::prelude::{any, prop_assert, proptest};
 
     use super::{AuthorizationParameters, AuthorizationRequest};
+    use crate::discovery::metadata::{Pkce, ServerMetadata};
     use crate::error::OAuthError;
-    use crate::exchange::form_decode;
-    use crate::metadata::{Pkce, ServerMetadata};
+    use crate::http::exchange::form_decode;
     use crate::scopes::Scopes;
     use crate::web_url::WebUrl;
 

@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
-use crate::challenge::Challenge;
-use crate::client::{AssertionKey, ClientAuthMethod, OAuthClient, RegistrationRequest, register};
+use crate::crypto::dpop::DpopKey;
+use crate::crypto::jose::SigningKey;
+use crate::discovery::challenge::Challenge;
 use crate::discovery::{Discovered, DiscoveryTarget, discover};
-use crate::dpop::DpopKey;
 use crate::error::OAuthError;
-use crate::exchange::{Exchange, Reach};
-use crate::jose::SigningKey;
-use crate::login::{LOGIN_VERSION, Login};
+use crate::http::exchange::{Exchange, Reach};
 use crate::scopes::Scopes;
 use crate::secret::SecretText;
 use crate::settings::{DpopMode, LoginSettings};
-use crate::token::{DpopUse, Grant, TokenEndpoint, TokenType, Tokens};
+use crate::tokens::client::{
+    AssertionKey, ClientAuthMethod, OAuthClient, RegistrationRequest, register,
+};
+use crate::tokens::endpoint::{DpopUse, Grant, TokenEndpoint, TokenType, Tokens};
+use crate::tokens::login::{LOGIN_VERSION, Login};
 use crate::web_url::WebUrl;
 
 /// The server that refused a request, and what is known about it.

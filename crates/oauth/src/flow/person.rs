@@ -2,16 +2,16 @@
 
 use std::future::Future;
 
-use crate::attempt::{LoginAttempt, LoginTarget};
-use crate::authorization::{AuthorizationParameters, AuthorizationRequest};
-use crate::client::{ClientAuthMethod, ClientSource, OAuthClient, refusal};
 use crate::discovery::Discovered;
-use crate::document::Document;
 use crate::error::OAuthError;
-use crate::exchange::{Exchange, Form};
-use crate::login::Login;
+use crate::flow::attempt::{LoginAttempt, LoginTarget};
+use crate::flow::authorization::{AuthorizationParameters, AuthorizationRequest};
+use crate::http::document::Document;
+use crate::http::exchange::{Exchange, Form};
 use crate::settings::LoginSettings;
-use crate::token::Grant;
+use crate::tokens::client::{ClientAuthMethod, ClientSource, OAuthClient, refusal};
+use crate::tokens::endpoint::Grant;
+use crate::tokens::login::Login;
 use crate::web_url::WebUrl;
 
 /// How often a login begins anew because the server does not know the client any more.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::client::{AssertionKey, OAuthClient, refusal};
-use crate::document::Document;
-use crate::dpop::DpopKey;
+use crate::crypto::dpop::DpopKey;
+use crate::crypto::jose::SigningKey;
 use crate::error::OAuthError;
-use crate::exchange::{Exchange, Form, Reach};
-use crate::jose::SigningKey;
+use crate::http::document::Document;
+use crate::http::exchange::{Exchange, Form, Reach};
 use crate::scopes::Scopes;
 use crate::secret::SecretText;
 use crate::settings::LoginSettings;
-use crate::token::{DpopUse, Grant, TokenEndpoint, TokenType};
+use crate::tokens::client::{AssertionKey, OAuthClient, refusal};
+use crate::tokens::endpoint::{DpopUse, Grant, TokenEndpoint, TokenType};
 use crate::web_url::WebUrl;
 
 /// The version of the stored form of a login.
@@ -172,6 +172,3 @@ impl Login {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;
