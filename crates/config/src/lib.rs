@@ -30,7 +30,7 @@ pub use assemble::{
     AssemblyError, RunError, assemble, auth_settings, authenticator, packs, seal_keys, site,
 };
 pub use instance::{InstanceOptions, ServerInstance, attach_reaper};
-pub use logins::{login_settings, login_store};
+pub use logins::login_store;
 pub use plan::Plan;
 pub use plan::layer::LayerError;
 pub use reload::{ReloadHost, Reloader};

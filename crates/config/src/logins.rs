@@ -8,15 +8,13 @@ use creole::BoxFuture;
 use creole::client::Program;
 use creole::client::credentials::{Credentials, TokenCommand, TokenFile};
 use creole::client::oauth::{
-    ClientAuthMethod, ClientSource, DpopMode, EnterpriseGrant, GrantSource, LoginMethod,
-    LoginSettings, LoginStore, OAuthClient, OAuthCredentials, OAuthError, OAuthOptions,
-    ProgramGrant, SecretText, WebUrl,
+    ClientAuthMethod, ClientSource, EnterpriseGrant, GrantSource, LoginMethod, LoginStore,
+    OAuthClient, OAuthCredentials, OAuthError, OAuthOptions, ProgramGrant, SecretText, WebUrl,
 };
 use creole::internal::credentials::token_text;
 use creole_tools::PackOptions;
 
-use crate::plan::upstream::{GrantPlan, OAuthPlan, PrivateKeyPlan, TokenSource};
-use crate::tables::enums::DpopChoice;
+use crate::plan::upstream::{GrantPlan, OAuthPlan, TokenSource};
 
 /// Credentials that are read from a file or a program.
 pub(crate) fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Credentials> {
@@ -38,29 +36,7 @@ pub fn login_store() -> Option<LoginStore> {
     named.or_else(usual).map(LoginStore::new)
 }
 
-/// The settings of a login in a plan.
-pub fn login_settings(plan: &OAuthPlan) -> LoginSettings {
-    let mut settings = LoginSettings::default();
-    settings.client_id.clone_from(&plan.client_id);
-    settings.client_secret.clone_from(&plan.client_secret);
-    settings.private_key = plan.private_key.as_ref().and_then(PrivateKeyPlan::key);
-    settings.has_endpoint_audience = plan.has_endpoint_audience;
-    settings.client_metadata_url.clone_from(&plan.client_metadata_url);
-    settings.initial_access_token.clone_from(&plan.initial_access_token);
-    settings.issuer.clone_from(&plan.issuer);
-    settings.scopes.clone_from(&plan.scopes);
-    settings.max_scopes.clone_from(&plan.max_scopes);
-    settings.omits_resource = plan.omits_resource;
-    settings.dpop = match plan.dpop {
-        None | Some(DpopChoice::Auto) => DpopMode::Auto,
-        Some(DpopChoice::Off) => DpopMode::Off,
-        Some(DpopChoice::Require) => DpopMode::Require,
-    };
-    settings.allows_private = plan.allows_private;
-    settings
-}
-
-/// The credentials of an upstream. Nobody is asked: a person logs in with `creole login`.
+/// The credentials of an upstream. No person is asked: a person logs in with `creole login`.
 pub(crate) fn upstream_credentials(
     name: &str,
     url: &str,
@@ -75,7 +51,7 @@ pub(crate) fn upstream_credentials(
         }
     };
     let mut options = OAuthOptions::new(method);
-    options.settings = login_settings(plan);
+    options.settings.clone_from(&plan.settings);
     options.store = login_store();
     options.certificates = certificates;
     // Callers of the gateway learn no addresses.

@@ -18,7 +18,7 @@ pub enum DpopMode {
 }
 
 /// What the configuration or the command line says about a login. The default is right for most servers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoginSettings {
     /// The client's id, if it is registered by hand.

@@ -82,7 +82,7 @@ impl LoginServer {
             certificates,
             has_authorization: false,
         };
-        let settings = creole_config::login_settings(oauth);
+        let settings = oauth.settings.clone();
         Ok(Self { target, settings, upstream: Some((name.clone(), file.to_owned())) })
     }
 

@@ -6,7 +6,7 @@ mod program;
 mod token;
 
 pub use ca_certificates::CaCertificates;
-pub use oauth::{GrantPlan, OAuthPlan, PrivateKeyPlan};
+pub use oauth::{GrantPlan, OAuthPlan};
 pub use token::TokenSource;
 
 use std::path::{Path, PathBuf};

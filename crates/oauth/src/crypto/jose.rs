@@ -166,6 +166,17 @@ impl SigningKey {
     }
 }
 
+/// Keys with the same public key are the same key.
+impl PartialEq for SigningKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.algorithm == other.algorithm
+            && self.id == other.id
+            && self.public_key() == other.public_key()
+    }
+}
+
+impl Eq for SigningKey {}
+
 impl fmt::Debug for SigningKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "SigningKey({}, {})", self.algorithm.name(), self.id)

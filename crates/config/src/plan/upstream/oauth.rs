@@ -7,7 +7,9 @@ mod files;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use creole::client::oauth::{Algorithm, Scopes, SecretText, SigningKey, WebUrl};
+use creole::client::oauth::{
+    Algorithm, DpopMode, LoginSettings, Scopes, SecretText, SigningKey, WebUrl,
+};
 
 use self::files::{private_key, secret};
 use crate::plan::upstream::{TokenSource, token};
@@ -25,30 +27,8 @@ const ALGORITHMS: [&str; 4] = ["ES256", "EdDSA", "RS256", "PS256"];
 pub struct OAuthPlan {
     /// How the tokens are got.
     pub grant: GrantPlan,
-    /// The id of the configured client.
-    pub client_id: Option<String>,
-    /// Its secret.
-    pub client_secret: Option<SecretText>,
-    /// Its private key.
-    pub private_key: Option<PrivateKeyPlan>,
-    /// Whether assertions name the token endpoint.
-    pub has_endpoint_audience: bool,
-    /// The URL of the client's metadata document.
-    pub client_metadata_url: Option<String>,
-    /// The token of the registration.
-    pub initial_access_token: Option<SecretText>,
-    /// The only issuer.
-    pub issuer: Option<String>,
-    /// Scopes that are requested in addition.
-    pub scopes: Scopes,
-    /// The only scopes that may be requested.
-    pub max_scopes: Option<Scopes>,
-    /// Whether the parameter `resource` is left out.
-    pub omits_resource: bool,
-    /// When tokens are bound to a key.
-    pub dpop: Option<DpopChoice>,
-    /// Whether the authorization server may be in a private network.
-    pub allows_private: bool,
+    /// What the login asks for, and as which client.
+    pub settings: LoginSettings,
     /// The command that logs in, for messages.
     pub login_command: Option<String>,
     /// The files whose contents the plan holds.
@@ -78,26 +58,6 @@ pub enum GrantPlan {
     },
 }
 
-/// The private key of a client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PrivateKeyPlan {
-    pem: SecretText,
-    algorithm: Option<String>,
-    id: Option<String>,
-}
-
-impl PrivateKeyPlan {
-    /// The key. The plan was checked, so it can be read.
-    pub fn key(&self) -> Option<SigningKey> {
-        let algorithm = self.algorithm.as_deref().and_then(Algorithm::from_name);
-        let key = SigningKey::from_pem(self.pem.expose(), algorithm).ok()?;
-        Some(match &self.id {
-            Some(id) => key.with_id(id),
-            None => key,
-        })
-    }
-}
-
 /// The plan of a table. Without a table, stored logins are used.
 pub(crate) fn resolve(
     table: Option<Spanned<OAuthTable>>,
@@ -107,13 +67,14 @@ pub(crate) fn resolve(
     let kind = table.grant.as_ref().map_or(OAuthGrant::Login, |grant| grant.value);
     check_keys(&table, kind)?;
     let mut files = Vec::new();
-    let client_secret = secret(
+    let mut settings = LoginSettings::default();
+    settings.client_secret = secret(
         ("client_secret", table.client_secret),
         ("client_secret_file", table.client_secret_file),
         folder,
         &mut files,
     )?;
-    let initial_access_token = secret(
+    settings.initial_access_token = secret(
         ("initial_access_token", table.initial_access_token),
         ("initial_access_token_file", table.initial_access_token_file),
         folder,
@@ -126,9 +87,9 @@ pub(crate) fn resolve(
         &mut files,
     )?;
     let key_settings = (table.private_key_algorithm, table.private_key_id);
-    let private_key = key_plan(table.private_key_file, key_settings, folder, &mut files)?;
-    let client_id = table.client_id.map(|id| text("client_id", id)).transpose()?;
-    check_client(kind, client_id.is_some(), &client_secret, private_key.is_some(), &span)?;
+    settings.private_key = signing_key(table.private_key_file, key_settings, folder, &mut files)?;
+    settings.client_id = table.client_id.map(|id| text("client_id", id)).transpose()?;
+    check_client(kind, &settings, &span)?;
     let grant = match kind {
         OAuthGrant::Login => GrantPlan::Login,
         OAuthGrant::ClientCredentials => GrantPlan::ClientCredentials,
@@ -155,23 +116,24 @@ pub(crate) fn resolve(
             }
         }
     };
-    Ok(OAuthPlan {
-        grant,
-        client_id,
-        client_secret,
-        private_key,
-        has_endpoint_audience: table.assertion_audience == Some(AssertionAudience::TokenEndpoint),
-        client_metadata_url: table.client_metadata_url.map(metadata_url).transpose()?,
-        initial_access_token,
-        issuer: table.issuer.map(|issuer| text("issuer", issuer)).transpose()?,
-        scopes: table.scopes.map(scopes).transpose()?.unwrap_or_default(),
-        max_scopes: table.max_scopes.map(scopes).transpose()?,
-        omits_resource: table.resource_parameter == Some(ResourceParameter::Off),
-        dpop: table.dpop,
-        allows_private: table.allow_private.unwrap_or(false),
-        login_command: None,
-        files,
-    })
+    settings.has_endpoint_audience =
+        table.assertion_audience == Some(AssertionAudience::TokenEndpoint);
+    settings.client_metadata_url = table.client_metadata_url.map(metadata_url).transpose()?;
+    settings.issuer = table.issuer.map(|issuer| text("issuer", issuer)).transpose()?;
+    settings.scopes = table.scopes.map(scopes).transpose()?.unwrap_or_default();
+    settings.max_scopes = table.max_scopes.map(scopes).transpose()?;
+    settings.omits_resource = table.resource_parameter == Some(ResourceParameter::Off);
+    settings.dpop = table.dpop.map_or(DpopMode::Auto, dpop_mode);
+    settings.allows_private = table.allow_private.unwrap_or(false);
+    Ok(OAuthPlan { grant, settings, login_command: None, files })
+}
+
+fn dpop_mode(choice: DpopChoice) -> DpopMode {
+    match choice {
+        DpopChoice::Auto => DpopMode::Auto,
+        DpopChoice::Off => DpopMode::Off,
+        DpopChoice::Require => DpopMode::Require,
+    }
 }
 
 impl OAuthPlan {
@@ -219,19 +181,19 @@ fn check_keys(table: &OAuthTable, kind: OAuthGrant) -> Result<(), ConfigProblem>
 /// Checks that the client can authenticate, if the grant demands it.
 fn check_client(
     kind: OAuthGrant,
-    has_id: bool,
-    secret: &Option<SecretText>,
-    has_key: bool,
+    settings: &LoginSettings,
     span: &Range<usize>,
 ) -> Result<(), ConfigProblem> {
+    let has_id = settings.client_id.is_some();
+    let (has_secret, has_key) = (settings.client_secret.is_some(), settings.private_key.is_some());
     let problem = |what: String, help: &str| {
         Err(ConfigProblem::new(what).help(help).at(span.clone()).hide_value())
     };
-    if (secret.is_some() || has_key) && !has_id {
+    if (has_secret || has_key) && !has_id {
         let help = "add `client_id = \"…\"`";
         return problem("the client has a secret or a key, but no `client_id`".to_owned(), help);
     }
-    if secret.is_some() && has_key {
+    if has_secret && has_key {
         let what = "the client has both a secret and a private key";
         return problem(what.to_owned(), "remove one of them");
     }
@@ -240,7 +202,7 @@ fn check_client(
         let what = format!("`grant = \"{}\"` requires a `client_id`", kind.name());
         return problem(what, "add `client_id = \"…\"`");
     }
-    if kind == OAuthGrant::ClientCredentials && secret.is_none() && !has_key {
+    if kind == OAuthGrant::ClientCredentials && !has_secret && !has_key {
         let what = "`grant = \"client-credentials\"` requires a secret or a private key";
         return problem(what.to_owned(), "add `client_secret_file` or `private_key_file`");
     }
@@ -304,12 +266,13 @@ fn idp_url(written: Spanned<String>) -> Result<String, ConfigProblem> {
     }
 }
 
-fn key_plan(
+/// The private key of the client.
+fn signing_key(
     written: Option<Spanned<String>>,
     (algorithm, id): (Option<Spanned<String>>, Option<Spanned<String>>),
     folder: &Path,
     files: &mut Vec<PathBuf>,
-) -> Result<Option<PrivateKeyPlan>, ConfigProblem> {
+) -> Result<Option<SigningKey>, ConfigProblem> {
     let Some(written) = written else {
         let span = algorithm.as_ref().or(id.as_ref()).map(|it| it.span.clone());
         return match span {
@@ -319,24 +282,25 @@ fn key_plan(
                 .at(span)),
         };
     };
-    if let Some(name) = &algorithm
-        && Algorithm::from_name(&name.value).is_none()
-    {
-        let what = format!("unknown algorithm `{}`", name.value);
-        let help = suggestion(&name.value, "the known algorithms", &ALGORITHMS);
-        return Err(ConfigProblem::new(what).help(help).at(name.span.clone()));
-    }
-    let (span, algorithm) = (written.span.clone(), algorithm.map(|name| name.value));
+    let algorithm = algorithm.map(signing_algorithm).transpose()?;
+    let span = written.span.clone();
     let pem = private_key(written, folder, files)?;
     let id = id.map(|id| text("private_key_id", id)).transpose()?;
-    let plan = PrivateKeyPlan { pem, algorithm, id };
-    let named = plan.algorithm.as_deref().and_then(Algorithm::from_name);
-    match SigningKey::from_pem(plan.pem.expose(), named) {
-        Ok(_) => Ok(Some(plan)),
-        Err(error) => Err(ConfigProblem::new(format!("invalid `private_key_file`: {error}"))
+    match (SigningKey::from_pem(pem.expose(), algorithm), id) {
+        (Ok(key), Some(id)) => Ok(Some(key.with_id(&id))),
+        (Ok(key), None) => Ok(Some(key)),
+        (Err(error), _) => Err(ConfigProblem::new(format!("invalid `private_key_file`: {error}"))
             .help("make a key with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256")
             .at(span)),
     }
+}
+
+fn signing_algorithm(written: Spanned<String>) -> Result<Algorithm, ConfigProblem> {
+    let Spanned { value, span } = written;
+    Algorithm::from_name(&value).ok_or_else(|| {
+        let help = suggestion(&value, "the known algorithms", &ALGORITHMS);
+        ConfigProblem::new(format!("unknown algorithm `{value}`")).help(help).at(span)
+    })
 }
 
 #[cfg(test)]

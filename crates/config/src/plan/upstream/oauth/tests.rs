@@ -47,15 +47,15 @@ fn the_settings_of_a_login_are_read() {
          issuer = \"https://id.example.com/\"\nresource_parameter = \"off\"\ndpop = \"require\"\nallow_private = true",
     );
     let plan = plan.unwrap();
-    assert_eq!(plan.client_id.as_deref(), Some("creole"));
-    assert_eq!(plan.client_secret.as_ref().map(SecretText::expose), Some("s3cret"));
+    assert_eq!(plan.settings.client_id.as_deref(), Some("creole"));
+    assert_eq!(plan.settings.client_secret.as_ref().map(SecretText::expose), Some("s3cret"));
     assert_eq!(
-        (plan.scopes.clone(), plan.max_scopes.clone()),
+        (plan.settings.scopes.clone(), plan.settings.max_scopes.clone()),
         (Scopes::parse("a b"), Some(Scopes::parse("a b c")))
     );
-    assert_eq!(plan.issuer.as_deref(), Some("https://id.example.com/"));
-    assert!(plan.omits_resource && plan.allows_private);
-    assert_eq!(plan.dpop, Some(DpopChoice::Require));
+    assert_eq!(plan.settings.issuer.as_deref(), Some("https://id.example.com/"));
+    assert!(plan.settings.omits_resource && plan.settings.allows_private);
+    assert_eq!(plan.settings.dpop, DpopMode::Require);
     assert!(!format!("{plan:?}").contains("s3cret"));
 }
 
@@ -75,10 +75,10 @@ fn secrets_and_keys_come_from_files_beside_the_configuration() {
         )
     };
     let plan = load("client_secret_file = \"secret\"").unwrap();
-    assert_eq!(plan.client_secret.as_ref().map(SecretText::expose), Some("s3cret"));
+    assert_eq!(plan.settings.client_secret.as_ref().map(SecretText::expose), Some("s3cret"));
     assert_eq!(plan.files, [folder.path().join("secret")]);
     let plan = load("private_key_file = \"key.pem\"\nprivate_key_id = \"k1\"").unwrap();
-    let signing = plan.private_key.as_ref().and_then(PrivateKeyPlan::key).unwrap();
+    let signing = plan.settings.private_key.as_ref().unwrap();
     assert_eq!((signing.id(), signing.algorithm()), ("k1", Algorithm::Es256));
     assert!(!format!("{plan:?}").contains("MIGH"));
     let said =
@@ -93,6 +93,29 @@ fn secrets_and_keys_come_from_files_beside_the_configuration() {
         said.contains("other users can read the private key") && said.contains("chmod 600"),
         "{said}"
     );
+}
+
+#[test]
+fn a_changed_key_is_a_changed_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = |key: &SigningKey| {
+        let mut plan = OAuthPlan::default();
+        plan.settings.private_key = Some(key.clone());
+        plan
+    };
+    let read = || {
+        let table = "[upstreams.wiki.oauth]\nclient_id = \"c\"\nprivate_key_file = \"key.pem\"";
+        load(folder.path(), table).unwrap()
+    };
+    let file = folder.path().join("key.pem");
+    fs::write(&file, KEY).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(read(), read());
+    let key = read().settings.private_key.unwrap();
+    let others = [SigningKey::generate().unwrap(), key.clone().with_id("k1")];
+    for other in others {
+        assert_ne!(plan(&key), plan(&other));
+    }
 }
 
 #[test]
