@@ -79,11 +79,14 @@ pub enum FaultKind {
     TaskForbidden,
     /// An error that an upstream returned under its own code.
     Foreign,
+    /// The caller's token lacks scopes that the operation requires. `data` names them:
+    /// `{"required_scopes": ["files:write"]}`.
+    InsufficientScope,
 }
 
 impl FaultKind {
     /// Every kind with the name used in configuration and documents.
-    pub const ALL: [(Self, &'static str); 29] = [
+    pub const ALL: [(Self, &'static str); 30] = [
         (Self::Parse, "parse"),
         (Self::InvalidRequest, "invalid-request"),
         (Self::MissingMethod, "missing-method"),
@@ -113,6 +116,7 @@ impl FaultKind {
         (Self::TaskRequired, "task-required"),
         (Self::TaskForbidden, "task-forbidden"),
         (Self::Foreign, "foreign"),
+        (Self::InsufficientScope, "insufficient-scope"),
     ];
 
     /// The kind of that name.
@@ -332,6 +336,7 @@ pub const COMMON_ERRORS: &[ErrorRow] = &[
     protocol_with_data(FaultKind::TaskRequired, -32021, "{detail}"),
     protocol_error(FaultKind::TaskForbidden, -32601, "Method not found: {detail}"),
     protocol_with_data(FaultKind::Foreign, -32603, "{detail}"),
+    protocol_with_data(FaultKind::InsufficientScope, -32603, "Insufficient scope: {detail}"),
 ];
 
 const fn protocol_error(kind: FaultKind, code: i32, message: &'static str) -> ErrorRow {
