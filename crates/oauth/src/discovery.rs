@@ -223,7 +223,10 @@ fn resource_metadata_urls(server: &WebUrl) -> Result<Vec<WebUrl>, OAuthError> {
 
 /// Where the metadata of an issuer is looked for (2025-11-25 basic/authorization, authorization server metadata
 /// discovery).
-fn server_metadata_urls(issuer: &str, server: &WebUrl) -> Result<Vec<WebUrl>, OAuthError> {
+pub(crate) fn server_metadata_urls(
+    issuer: &str,
+    server: &WebUrl,
+) -> Result<Vec<WebUrl>, OAuthError> {
     const OAUTH: &str = "/.well-known/oauth-authorization-server";
     const OPENID: &str = "/.well-known/openid-configuration";
     let member = "authorization_servers";

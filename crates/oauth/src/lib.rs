@@ -1,4 +1,4 @@
-//! OAuth 2.1 for MCP clients, without I/O.
+//! OAuth 2.1 for MCP clients and servers, without I/O.
 //!
 //! A login begins with the refusal of an MCP server. [`find_server`](flow::attempt::find_server) finds the authorization
 //! server ([`discovery`]). [`log_in`](flow::person::log_in) gets a client id ([`tokens::client`]), asks the person
@@ -8,6 +8,8 @@
 //! [`Browser`](flow::person::Browser): the callers implement both. A [`Login`](tokens::login::Login) is the result, which is
 //! stored, refreshed and revoked.
 //!
+//! A server that accepts access tokens uses [`resource`].
+//!
 //! Issuers, resources and redirect addresses are texts. They are compared byte by byte and sent as they came.
 
 pub mod crypto;
@@ -15,6 +17,7 @@ pub mod discovery;
 pub mod error;
 pub mod flow;
 pub mod http;
+pub mod resource;
 pub mod scopes;
 pub mod secret;
 pub mod settings;

@@ -71,7 +71,7 @@ impl Exchange for Servers {
 
 /// A response with a status and a text.
 pub(crate) fn response(status: u16, body: impl Into<String>) -> Response {
-    Response { status, dpop_nonce: None, body: body.into().into_bytes() }
+    Response { status, dpop_nonce: None, max_age: None, body: body.into().into_bytes() }
 }
 
 /// A response that says that nothing is there.

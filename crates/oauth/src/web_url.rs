@@ -150,6 +150,11 @@ impl WebUrl {
         is_name || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
+    /// Whether the host is written out as an IP address.
+    pub fn is_address(&self) -> bool {
+        self.host.parse::<IpAddr>().is_ok()
+    }
+
     /// Whether both addresses name the same host. All names of this machine are the same host.
     pub fn is_same_host(&self, other: &Self) -> bool {
         self.host == other.host || (self.is_loopback() && other.is_loopback())

@@ -26,7 +26,7 @@
 
 pub(crate) mod client_credentials;
 mod credentials;
-mod exchange;
+pub(crate) mod exchange;
 mod fault;
 mod limits;
 mod logins;

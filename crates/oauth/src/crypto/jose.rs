@@ -227,7 +227,7 @@ impl Pair {
 }
 
 /// The thumbprint of a public key (RFC 7638): the required members in alphabetical order.
-fn thumbprint(key: &Value) -> String {
+pub(crate) fn thumbprint(key: &Value) -> String {
     let members: &[&str] = match key["kty"].as_str() {
         Some("EC") => &["crv", "kty", "x", "y"],
         Some("OKP") => &["crv", "kty", "x"],

@@ -61,6 +61,8 @@ pub struct Response {
     pub status: u16,
     /// The value of the header `DPoP-Nonce`.
     pub dpop_nonce: Option<String>,
+    /// How long the response may be kept, in seconds: `max-age` of the header `Cache-Control`.
+    pub max_age: Option<u64>,
     /// The body, at most [`MAX_DOCUMENT_BYTES`](crate::http::document::MAX_DOCUMENT_BYTES) and one byte.
     pub body: Vec<u8>,
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use creole_oauth::error::OAuthError;
 use creole_oauth::http::document::MAX_DOCUMENT_BYTES;
 use creole_oauth::http::exchange::{Body, Exchange, Reach, Request, Response};
-use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tokio::time::{sleep, timeout};
 
@@ -18,6 +18,9 @@ use crate::sync::Mutex;
 
 /// How long one request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many redirects are followed, all within one origin.
+const MAX_REDIRECTS: usize = 3;
 
 /// A client for one reach, with or without encryption.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ struct ReachFetcher {
 
 /// Sends the requests of logins. Clones share their connections.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HttpExchange {
+pub(crate) struct HttpExchange {
     fetchers: Arc<Mutex<Vec<ReachFetcher>>>,
     /// The trusted root certificates, if they are not the system's.
     certificates: Option<Arc<[u8]>>,
@@ -37,7 +40,7 @@ pub(super) struct HttpExchange {
 
 impl HttpExchange {
     /// Trusts these root certificates in PEM form, or else the system's.
-    pub(super) fn new(certificates: Option<Arc<[u8]>>) -> Self {
+    pub(crate) fn new(certificates: Option<Arc<[u8]>>) -> Self {
         Self { fetchers: Arc::default(), certificates }
     }
 
@@ -51,8 +54,9 @@ impl HttpExchange {
             Reach::Public => AllowedAddresses::Public,
             Reach::Anywhere => AllowedAddresses::Anywhere,
         };
-        let fetcher =
-            Fetcher::new(allowed, is_encrypted).with_certificates(self.certificates.clone());
+        let fetcher = Fetcher::new(allowed, is_encrypted)
+            .with_certificates(self.certificates.clone())
+            .with_max_redirects(MAX_REDIRECTS);
         fetchers.push(ReachFetcher { reach, is_encrypted, fetcher: fetcher.clone() });
         fetcher
     }
@@ -87,6 +91,7 @@ impl Exchange for HttpExchange {
         Ok(Response {
             status: response.status().as_u16(),
             dpop_nonce: nonce.map(str::to_owned),
+            max_age: max_age(response.headers()),
             body: response.body().to_vec(),
         })
     }
@@ -98,6 +103,22 @@ impl Exchange for HttpExchange {
     fn now(&self) -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
     }
+}
+
+/// How long a response may be kept, in seconds (RFC 9111, section 5.2.2.1). `no-store` and `no-cache` count as zero.
+fn max_age(headers: &HeaderMap) -> Option<u64> {
+    let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
+    let directives: Vec<_> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
+    let is = |name: &str| directives.iter().any(|it| it.eq_ignore_ascii_case(name));
+    if is("no-store") || is("no-cache") {
+        return Some(0);
+    }
+    let age = |it: &&str| {
+        let (name, seconds) = it.split_once('=')?;
+        let seconds = seconds.trim().trim_matches('"');
+        name.trim().eq_ignore_ascii_case("max-age").then(|| seconds.parse().ok())?
+    };
+    directives.iter().find_map(age)
 }
 
 fn fetch_request(request: &Request) -> Option<FetchRequest> {

@@ -28,7 +28,7 @@ use crate::client::transport::http::conn::response_body::ResponseBody;
 use crate::client::transport::http::conn::server_connector::{IDLE_TIMEOUT, tcp_connector};
 use crate::client::transport::tls::{TrustedRoots, client_config};
 
-/// Maximum number of redirects that are followed.
+/// The number of redirects that are followed unless a client allows fewer.
 const MAX_REDIRECTS: usize = 5;
 
 /// The addresses that a host name may resolve to. A literal address is the caller's own choice.
@@ -85,6 +85,7 @@ pub struct Fetcher {
     allowed: AllowedAddresses,
     is_encrypted: bool,
     proxies: Proxies,
+    max_redirects: usize,
     /// The trusted root certificates in PEM form, if they are not the system's.
     certificates: Option<Arc<[u8]>>,
     /// Created for the first request: reading the system's certificates takes longer than the rest of the start.
@@ -103,13 +104,26 @@ impl Fetcher {
 
     /// The same through these proxies instead of those that the environment names.
     pub fn with_proxies(proxies: Proxies, reach: AllowedAddresses, is_encrypted: bool) -> Self {
-        Self { allowed: reach, is_encrypted, proxies, certificates: None, client: Arc::default() }
+        Self {
+            allowed: reach,
+            is_encrypted,
+            proxies,
+            max_redirects: MAX_REDIRECTS,
+            certificates: None,
+            client: Arc::default(),
+        }
     }
 
     /// The same with these root certificates, in PEM form, instead of the system's.
     #[must_use]
     pub fn with_certificates(self, certificates: Option<Arc<[u8]>>) -> Self {
         Self { certificates, client: Arc::default(), ..self }
+    }
+
+    /// The same with fewer redirects.
+    #[must_use]
+    pub(crate) fn with_max_redirects(self, max_redirects: usize) -> Self {
+        Self { max_redirects, ..self }
     }
 
     fn client(&self) -> Result<FetchClient, String> {
@@ -146,7 +160,7 @@ impl Fetcher {
     ) -> Result<Response<Bytes>, FetchError> {
         let mut url = sent.url.clone();
         let follows = [Method::GET, Method::HEAD].contains(&sent.method);
-        for _ in 0..MAX_REDIRECTS {
+        for _ in 0..self.max_redirects {
             let response = self.send_once(sent, &url).await?;
             match redirect(&response, &url).filter(|_| follows) {
                 Some(next) => url = next,
