@@ -43,7 +43,9 @@ fn principal_of(settings: AuthSettings, header: &str) -> Option<String> {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let header = header.parse().expect("a header");
     match runtime.block_on(authenticator.authenticate(Some(&header), None)) {
-        AuthDecision::Granted(principal) => Some(format!("{} {:?}", principal.id, principal.roles)),
+        AuthDecision::Granted(principal) => {
+            Some(format!("{} {:?}", principal.id(), principal.roles()))
+        }
         AuthDecision::Refused(_) => None,
     }
 }

@@ -15,7 +15,7 @@ mod header;
 pub(crate) mod keys;
 mod login_throttle;
 pub(crate) mod password;
-mod principal;
+mod requirement;
 pub(crate) mod secret;
 mod users;
 
@@ -33,10 +33,11 @@ use argon2::password_hash::phc::PasswordHash;
 use http::HeaderValue;
 use sha2::Digest as _;
 
+pub use crate::principal::{Principal, TokenIdentity, TokenMethod};
 pub use error::AuthError;
 pub use keys::BearerKey;
 pub(crate) use login_throttle::network_prefix;
-pub use principal::{Principal, Requirement};
+pub use requirement::Requirement;
 
 use challenge::{Challenge, Schemes};
 use denial::{Denial, DenialReason};

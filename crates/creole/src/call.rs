@@ -19,6 +19,8 @@ use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot, watch};
 
+use crate::principal::Principal;
+
 /// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -31,29 +33,31 @@ pub struct Call {
     pub context: Context,
 }
 
-/// The principal id of callers of a server without authentication.
-pub(crate) const LOCAL_PRINCIPAL: &str = "local";
-
 /// The origin of a call.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// The principal that state, cursors and tasks are bound to.
-    pub principal: Arc<str>,
+    /// The principal, whose binding state, cursors and tasks belong to.
+    pub principal: Principal,
     /// The name of the connection or session, unique within the process.
     pub session_name: Option<Arc<str>>,
 }
 
 impl Origin {
     /// An origin with a connection or session, which gets a new name.
-    pub fn new(principal: Arc<str>) -> Self {
+    pub fn new(principal: Principal) -> Self {
         static CONVERSATIONS: AtomicU64 = AtomicU64::new(0);
         let number = CONVERSATIONS.fetch_add(1, Ordering::Relaxed);
         Self { principal, session_name: Some(number.to_string().into()) }
     }
 
     /// An origin whose requests have no session.
-    pub fn sessionless(principal: Arc<str>) -> Self {
+    pub fn sessionless(principal: Principal) -> Self {
         Self { principal, session_name: None }
+    }
+
+    /// The same connection or session, with the principal of one of its requests.
+    pub(crate) fn of_request(&self, principal: &Principal) -> Self {
+        Self { principal: principal.clone(), session_name: self.session_name.clone() }
     }
 }
 
@@ -195,8 +199,8 @@ pub(crate) struct Round {
 struct CallShared {
     key: CallKey,
     caller: Caller,
-    /// The principal that state and cursors are bound to.
-    principal: Arc<str>,
+    /// The principal of the request.
+    principal: Principal,
     channel: Arc<dyn ClientChannel>,
     /// The connection or session of the call, if the client has one.
     session_name: Option<Arc<str>>,
@@ -249,7 +253,7 @@ impl Context {
         Self::from_shared(CallShared {
             key: self.shared.key,
             caller: self.shared.caller.clone(),
-            principal: Arc::clone(&self.shared.principal),
+            principal: self.shared.principal.clone(),
             channel,
             session_name: self.shared.session_name.clone(),
             is_sessionless: self.shared.is_sessionless,
@@ -306,8 +310,8 @@ impl Context {
         &self.shared.caller
     }
 
-    /// The principal of the call.
-    pub fn principal(&self) -> &str {
+    /// The principal of the call's own request. Another request of the same session may have other scopes and roles.
+    pub fn principal(&self) -> &Principal {
         &self.shared.principal
     }
 

@@ -30,6 +30,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::call::{ClientChannel, ConnectionId, Origin};
+use crate::principal::Principal;
 use crate::registry::Announcement;
 use crate::server::Service;
 use crate::sync::Mutex;
@@ -123,17 +124,19 @@ impl<S: FrameSink> MachineHost<S> {
     }
 
     /// Passes a message to the machine. The returned calls are registered; each needs its
-    /// [first poll](Self::first_poll). Responses without a call go to `stream`.
+    /// [first poll](Self::first_poll). Responses without a call go to `stream`. `caller` is the principal of this
+    /// request, if it may differ from that of the connection.
     pub(crate) fn receive(
         self: &Arc<Self>,
         now: Duration,
         stream: StreamKey,
+        caller: Option<&Principal>,
         act: impl FnOnce(&mut Machine, Duration, &mut Outbox),
     ) -> StartedCalls {
         let mut state = self.lock();
         let HostState { machine, outbox, .. } = &mut *state;
         act(machine, now, outbox);
-        self.perform_actions(&mut state, stream)
+        self.perform_actions(&mut state, stream, caller)
     }
 
     /// Performs the actions of a received message.
@@ -141,10 +144,11 @@ impl<S: FrameSink> MachineHost<S> {
         self: &Arc<Self>,
         state: &mut HostState<S>,
         stream: StreamKey,
+        caller: Option<&Principal>,
     ) -> StartedCalls {
         let mut started = StartedCalls::default();
         while let Some(call) = state.perform_until_start(&self.service, self.id()) {
-            started.push(self.register_call(state, call, stream));
+            started.push(self.register_call(state, call, stream, caller));
         }
         state.take_frames(stream);
         started
@@ -156,10 +160,15 @@ impl<S: FrameSink> MachineHost<S> {
         state: &mut HostState<S>,
         call: Call,
         stream: StreamKey,
+        caller: Option<&Principal>,
     ) -> HostedCall {
         let (key, is_listener) = (call.key, matches!(call.operation, Operation::Listen(_)));
         let channel = Arc::clone(self) as Arc<dyn ClientChannel>;
-        let (future, canceller) = self.service.start_call(call, channel, self.origin.clone());
+        let origin = match caller {
+            Some(caller) => self.origin.of_request(caller),
+            None => self.origin.clone(),
+        };
+        let (future, canceller) = self.service.start_call(call, channel, origin);
         state.calls.push(OpenCall { key, stream, canceller: canceller.clone(), task: None });
         HostedCall { key, future, canceller, is_listener }
     }

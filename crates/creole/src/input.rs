@@ -486,7 +486,7 @@ fn with_binding<T>(call: &Call, use_it: impl FnOnce(&[&[u8]]) -> T) -> T {
     let arguments = operation.arguments().map_or("{}", Raw::as_str);
     let arguments = digest(canonical(arguments).as_bytes());
     use_it(&[
-        call.context.principal().as_bytes(),
+        call.context.principal().binding().as_bytes(),
         operation.method().as_bytes(),
         operation.target().as_bytes(),
         &arguments,

@@ -223,6 +223,7 @@ pub mod input;
 #[doc(hidden)]
 pub mod internal;
 mod item;
+mod principal;
 mod process;
 mod random;
 mod registry;
@@ -244,6 +245,7 @@ pub use item::prompt::{IntoPromptResult, Prompt};
 pub use item::resource::{IntoContents, Resource, Template, Variables};
 pub use item::skill::{Skill, SkillError};
 pub use item::tool::{Handler, IntoToolResult, Json, Tool, ToolError};
+pub use principal::{Principal, TokenIdentity, TokenMethod};
 pub use registry::{Registry, WeakRegistry};
 pub use schema::Schema;
 pub use seal::{Sealer, Secrets};

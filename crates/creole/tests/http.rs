@@ -4,6 +4,8 @@
 
 #[path = "http/client.rs"]
 mod client;
+#[path = "http/principals.rs"]
+mod principals;
 #[path = "http/sessions.rs"]
 mod sessions;
 #[path = "http/stand_alone.rs"]

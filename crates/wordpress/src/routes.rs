@@ -179,7 +179,7 @@ async fn call_as_principal(
     let Value::Object(arguments) = arguments else {
         return Err(ToolError::failed("no arguments"));
     };
-    let user = site.user_for(context.principal()).await?;
+    let user = site.user_for(context.principal().id()).await?;
     call_as_user(endpoint, site, &user, arguments).await
 }
 

@@ -98,7 +98,7 @@ async fn call_as_principal(
     arguments: Value,
     context: &Context,
 ) -> Result<ToolResult, ToolError> {
-    let user = site.user_for(context.principal()).await?;
+    let user = site.user_for(context.principal().id()).await?;
     call_as_user(spec, site, &user, arguments).await
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn call_to_json(call: &Call) -> String {
         |implementation| json!({ "name": implementation.name, "version": implementation.version }),
     );
     let mut seen = subject_fields(&call.operation);
-    seen.insert("principal".to_owned(), json!(call.context.principal()));
+    seen.insert("principal".to_owned(), json!(call.context.principal().id()));
     seen.insert("client".to_owned(), json!(client));
     Value::Object(seen).to_string()
 }

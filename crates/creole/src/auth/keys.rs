@@ -15,9 +15,9 @@ use super::denial::DenialReason;
 use super::error::AuthError;
 use super::expiry::Expiry;
 use super::file::{CredentialEntry, StoredCredential};
-use super::principal::Principal;
 use super::secret::{Secret, SecretRef};
 use super::{Digest, file, random};
+use crate::principal::Principal;
 use crate::seal::digest;
 
 /// A new key. It is shown once; only its SHA-256 is stored.
@@ -88,12 +88,12 @@ impl BearerKeys {
     ) -> Result<Self, AuthError> {
         let mut keys = Self::default();
         for key in written {
-            let known = Principal::key(&key.name, &key.roles);
+            let known = key_principal(&key.name, &key.roles);
             keys.add(key.digest, key.expires, known)?;
         }
         for CredentialEntry { line, name, credential: proof, roles } in entries {
             if let StoredCredential::Key { digest, expires } = proof {
-                let known = Principal::key(&name, &roles);
+                let known = key_principal(&name, &roles);
                 keys.add(digest, expires, known).map_err(|error| error.at_line(line))?;
             }
         }
@@ -101,8 +101,8 @@ impl BearerKeys {
     }
 
     fn add(&mut self, key: Digest, end: Option<Expiry>, known: Principal) -> Result<(), AuthError> {
-        let name = known.id.trim_start_matches("key:");
-        if self.keys.iter().any(|(.., other)| other.id == known.id) {
+        let name = known.id().trim_start_matches("key:");
+        if self.keys.iter().any(|(.., other)| other.id() == known.id()) {
             return Err(AuthError::new(format!("two keys have the name `{name}`")));
         }
         if self.keys.iter().any(|(other, ..)| *other == key) {
@@ -132,4 +132,8 @@ impl BearerKeys {
             false => Ok(principal),
         }
     }
+}
+
+fn key_principal(name: &str, roles: &[Arc<str>]) -> Principal {
+    Principal::new(&format!("key:{name}"), roles)
 }

@@ -6,8 +6,8 @@ use argon2::password_hash::phc::PasswordHash;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::file::{CredentialEntry, StoredCredential};
-use super::principal::Principal;
 use super::{Digest, Fingerprints, password};
+use crate::principal::Principal;
 
 /// The known users.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Users {
         let user = |entry: CredentialEntry| match entry.credential {
             StoredCredential::Password(hash) => Some(User {
                 name: fingerprints.of(b"name", &[entry.name.as_bytes()]),
-                principal: Principal::user(&entry.name, &entry.roles),
+                principal: Principal::new(&format!("user:{}", entry.name), &entry.roles),
                 hash,
             }),
             StoredCredential::Key { .. } => None,

@@ -20,7 +20,7 @@ pub struct Announcement {
 pub enum Recipients {
     /// All of them.
     All,
-    /// The clients of one principal: the change concerns only it.
+    /// The clients of the principal with this binding: the change concerns only it.
     Principal(Arc<str>),
     /// The one client of a connection or session.
     Session(Arc<str>),
@@ -31,7 +31,7 @@ impl Recipients {
     pub fn includes(&self, origin: &Origin) -> bool {
         match self {
             Self::All => true,
-            Self::Principal(principal) => *principal == origin.principal,
+            Self::Principal(principal) => principal == origin.principal.binding(),
             Self::Session(name) => origin.session_name.as_ref() == Some(name),
         }
     }

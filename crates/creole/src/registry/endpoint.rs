@@ -154,7 +154,8 @@ impl Registry {
         self.check_offered(kind, Operation::List(kind, None).method())?;
         let settings = &self.shared.settings;
         let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
-        let (sealer, principal, list) = (&settings.sealer, context.principal(), kind.member());
+        let (sealer, principal, list) =
+            (&settings.sealer, context.principal().binding(), kind.member());
         let after = self.position(cursor, context, list)?;
         let (state, rules, viewer) = (self.read(), context.caller().rules, Viewer::of(context));
         let (after, own) = (after.as_ref(), state.session_lists(kind, context));
@@ -182,7 +183,7 @@ impl Registry {
     ) -> Result<Option<Position>, Fault> {
         let settings = &self.shared.settings;
         let Some(text) = cursor.filter(|_| settings.dialect.paging) else { return Ok(None) };
-        let opened = Position::open(&text, &settings.sealer, context.principal(), list);
+        let opened = Position::open(&text, &settings.sealer, context.principal().binding(), list);
         opened.map(Some).ok_or_else(|| {
             let detail = "`cursor` was not issued by this server";
             Fault::new(FaultKind::InvalidParams, detail)

@@ -57,7 +57,7 @@ impl Registry {
         let end = items.len().min(start.saturating_add(size));
         let next = items[start..end].last().filter(|_| end < items.len()).map(|last| {
             let position = Position { index: end, after: last.name().to_owned() };
-            position.seal(&settings.sealer, context.principal(), &list)
+            position.seal(&settings.sealer, context.principal().binding(), &list)
         });
         let items = items[start..end].iter().cloned().collect();
         let (kind, excluded) = (ListKind::Resources, Box::default());

@@ -43,7 +43,7 @@ impl Tasks {
             )
         })?;
         let record = shared.record(&call, round.answers)?;
-        let principal = call.context.principal().to_owned();
+        let principal = Arc::clone(call.context.principal().binding());
         let key = TaskKey::new(&principal, &record.task.id);
         let expires = Instant::now() + Duration::from_millis(record.task.ttl_ms);
         let (created, is_created) = oneshot::channel();

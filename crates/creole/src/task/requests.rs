@@ -28,7 +28,7 @@ impl Tasks {
         context: &Context,
     ) -> Result<Outcome, Fault> {
         check_declared(context.caller())?;
-        let key = |id: &str| TaskKey::new(context.principal(), id);
+        let key = |id: &str| TaskKey::new(context.principal().binding(), id);
         let payload = match operation {
             Operation::GetTask { id } => self.status(&key(id)).await?,
             Operation::TaskResult { id } => return self.result(&key(id), context).await,
@@ -54,7 +54,7 @@ impl Tasks {
         check_declared(context.caller())?;
         let mut followed = Vec::new();
         for id in ids.into_iter().take(self.shared.limits.per_principal) {
-            if self.shared.follow(&TaskKey::new(context.principal(), &id)).await {
+            if self.shared.follow(&TaskKey::new(context.principal().binding(), &id)).await {
                 followed.push(id);
             }
         }
@@ -96,7 +96,7 @@ impl Tasks {
     /// One page of the caller's tasks, oldest first.
     async fn list(&self, cursor: Option<&str>, context: &Context) -> Result<Payload, Fault> {
         let shared = &self.shared;
-        let (sealer, principal) = (&shared.sealer, context.principal());
+        let (sealer, principal) = (&shared.sealer, context.principal().binding());
         let after = match cursor {
             None => None,
             Some(text) => Some(Position::open(text, sealer, principal, LIST).ok_or_else(|| {

@@ -1,6 +1,5 @@
 //! Tests of sessions of the handshake era: their owner, their state and their end.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -369,7 +368,7 @@ fn one_of_several(state: &State, watch: &ToolWatch) -> McpEndpoint {
 }
 
 fn named(who: &str) -> Principal {
-    Principal { id: who.into(), roles: Arc::default() }
+    who.into()
 }
 
 /// Sends a message with the transport of 2024-11-05 as this principal.

@@ -156,7 +156,7 @@ impl ParkedCalls {
         }
         let (caller, messages) = mpsc::channel(EVENT_QUEUE);
         let (commands, resumes) = mpsc::channel(MAX_PARKED_PER_CALLER);
-        let slot = match self.add(context.principal(), commands) {
+        let slot = match self.add(context.principal().binding(), commands) {
             Ok(slot) => slot,
             Err(fault) => return fault.into(),
         };
@@ -170,7 +170,7 @@ impl ParkedCalls {
     pub(super) async fn resume(&self, parked: &ParkedState, call: &Call) -> ResumeOutcome {
         let ParkedState { id, round, lane, .. } = parked;
         let context = &call.context;
-        let found = self.lock().find(id, context.principal());
+        let found = self.lock().find(id, context.principal().binding());
         let commands = match found {
             ParkSlotLookup::Found(commands) => commands,
             ParkSlotLookup::Evicted => return state_expired().into(),

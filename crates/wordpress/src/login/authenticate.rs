@@ -39,9 +39,7 @@ impl Site {
             return Err(too_many_response(wait));
         }
         match self.identify(&proof).await {
-            Ok(UserLookup::Admitted(user)) => {
-                Ok(Principal { id: user.principal.clone(), ..Principal::local() })
-            }
+            Ok(UserLookup::Admitted(user)) => Ok(user.principal.clone()),
             Ok(UserLookup::Unknown) => {
                 if !is_known {
                     self.inner.login_throttle.record_failure(address);

@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole::ToolError;
+use creole::{Principal, ToolError};
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::Instant;
@@ -33,7 +33,7 @@ pub(crate) struct SiteUser {
     /// The id of the user at the site.
     pub(crate) id: u64,
     /// The principal for sessions and states.
-    pub(crate) principal: Arc<str>,
+    pub(crate) principal: Principal,
     /// The credentials for the site.
     pub(crate) credentials: BasicCredentials,
     /// Whether the platform sees the user as logged in, once this is known.
@@ -100,7 +100,7 @@ impl UserCache {
         let mut admitted = self.admitted.lock();
         admitted.retain(|_, (since, _)| since.elapsed() < ADMISSION_TTL);
         evict_oldest(&mut admitted, |(since, _)| Some(*since));
-        admitted.insert(Arc::clone(&user.principal), (now, Arc::clone(user)));
+        admitted.insert(Arc::clone(user.principal.identity()), (now, Arc::clone(user)));
         drop(admitted);
         let mut welcomed = self.recent_logins.lock();
         welcomed.retain(|_, since| since.elapsed() < ADMISSION_TTL);
@@ -230,7 +230,7 @@ impl Site {
         if !has {
             return Ok(UserLookup::Forbidden);
         }
-        let principal = format!("wordpress:{id}").into();
+        let principal = Principal::new(&format!("wordpress:{id}"), &[]);
         let (proof, is_early) = (proof.clone(), OnceCell::new());
         Ok(UserLookup::Admitted(Arc::new(SiteUser {
             id,

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use crate::auth::Digest;
-use crate::auth::principal::Principal;
+use crate::principal::Principal;
 
 /// How long a password is not verified again.
 pub(crate) const CACHE_TTL: Duration = Duration::from_secs(60);

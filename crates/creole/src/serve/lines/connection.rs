@@ -11,8 +11,9 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::time::Instant;
 
-use crate::call::{LOCAL_PRINCIPAL, Origin};
+use crate::call::Origin;
 use crate::host::{COMMON_STREAM, HostState, HostedCall, MachineHost};
+use crate::principal::Principal;
 use crate::serve::lines::reader::{InputServer, ReaderStarter};
 use crate::serve::lines::sink::{BackgroundWait, LineSink, ReadState};
 use crate::serve::lines::turn::ServingTurn;
@@ -42,7 +43,7 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
             LineSink::new(&service, profile.dialect.max_message, Arc::clone(&work_available));
         sink.turn = ServingTurn::new(readers.replaces_readers());
         // The owner of the pipe is one principal, whatever it declares.
-        let origin = Origin::new(LOCAL_PRINCIPAL.into());
+        let origin = Origin::new(Principal::local());
         let host = MachineHost::new(service, origin, Machine::new(profile), sink);
         Arc::new(Self { host, output, readers, work_available, read_room: Arc::default() })
     }
@@ -108,7 +109,8 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
         // Changes before a message do not concern the subscriptions that it makes.
         self.announce_changes_locked(&mut state);
         state.pass_message(self.host.service(), self.host.started());
-        let (first, others) = self.host.perform_actions(&mut state, COMMON_STREAM).into_parts();
+        let (first, others) =
+            self.host.perform_actions(&mut state, COMMON_STREAM, None).into_parts();
         if let Some(call) = first {
             state = self.serve_call(state, call, turn);
         }

@@ -109,7 +109,7 @@ impl TokenBuckets {
 
 impl Middleware for RateLimit {
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        match self.take_token(call.context.principal()) {
+        match self.take_token(call.context.principal().identity()) {
             Ok(()) => next.call(call),
             Err((wait, label)) => {
                 let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(1);

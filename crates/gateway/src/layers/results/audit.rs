@@ -97,7 +97,7 @@ impl Audit {
         let operation = &call.operation;
         let mut line = Map::new();
         line.insert("time".to_owned(), timestamp().into());
-        line.insert("principal".to_owned(), call.context.principal().into());
+        line.insert("principal".to_owned(), call.context.principal().id().into());
         line.insert("server".to_owned(), self.server.as_str().into());
         line.insert("method".to_owned(), operation.method().into());
         if !operation.target().is_empty() {

@@ -65,7 +65,7 @@ impl Cache {
             Operation::ReadResource { .. } | Operation::GetPrompt { .. } => {}
             _ => return None,
         }
-        let principal = if self.settings.public { "" } else { context.principal() };
+        let principal = if self.settings.public { "" } else { &**context.principal().binding() };
         let arguments = call.operation.arguments().map_or("{}", Raw::as_str);
         let parts = [
             digest(principal.as_bytes()),

@@ -160,9 +160,11 @@ impl UpstreamSessions {
         if !era.rules().has_sessions || affinity == Affinity::Shared {
             return main();
         }
-        let principal = || SessionOwner::Principal(context.principal().into());
-        let named =
-            |name| SessionOwner::ClientSession { principal: context.principal().into(), name };
+        let principal = || SessionOwner::Principal(Arc::clone(context.principal().binding()));
+        let named = |name| {
+            let principal = Arc::clone(context.principal().binding());
+            SessionOwner::ClientSession { principal, name }
+        };
         let own = || match affinity {
             Affinity::Session => session_name(context).map_or_else(principal, named),
             _ => principal(),

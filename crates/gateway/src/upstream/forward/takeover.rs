@@ -27,7 +27,8 @@ impl CallForwarder {
     ) -> Option<Outcome> {
         let Address::Http(target) = &self.settings.address else { return None };
         let context = &call.context;
-        let trace = self.parked_calls.claim_checkpoint(parked, context.principal()).await?;
+        let trace =
+            self.parked_calls.claim_checkpoint(parked, context.principal().binding()).await?;
         let rules = Revision::from_name(&trace.version)?.rules();
         let resumed = ResumedServer::new(
             target.clone(),

@@ -313,7 +313,7 @@ impl ParkedCall {
         };
         let Some(questions) = self.open_requests.iter().map(asked).collect() else { return };
         let trace = Checkpoint {
-            principal: self.context.principal().to_owned(),
+            principal: (**self.context.principal().binding()).to_owned(),
             round: self.round,
             version: self.lease.connection.greeting().rules.name.to_owned(),
             session,

@@ -73,7 +73,7 @@ pub(super) async fn resume(
     let context = &call.context;
     let answers =
         context.input_responses().map(|(key, response)| (key.to_owned(), response.clone()));
-    let principal = context.principal().to_owned();
+    let principal = (**context.principal().binding()).to_owned();
     let back = ResumeRequest { principal, round: parked.round, answers: answers.collect() };
     // Plain data cannot fail to serialise.
     let request = serde_json::to_vec(&back).unwrap_or_default();

@@ -134,7 +134,7 @@ async fn call(
     };
     let operation = Operation::CallTool { name: tool.to_owned(), arguments: None };
     let started = Started { key: CallKey(1), operation, caller };
-    let origin = Origin::sessionless(format!("caller {who}").into());
+    let origin = Origin::sessionless(format!("caller {who}").as_str().into());
     service.start_call(started, Arc::new(SilentChannel), origin).0.await
 }
 

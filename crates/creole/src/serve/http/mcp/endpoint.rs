@@ -26,7 +26,7 @@ use tokio::sync::watch;
 
 use crate::auth::Principal;
 use crate::budget::Budget;
-use crate::call::{LOCAL_PRINCIPAL, Origin};
+use crate::call::Origin;
 use crate::chain::BoxFuture;
 use crate::host::COMMON_STREAM;
 use crate::replicas::Replicas;
@@ -94,7 +94,7 @@ struct EndpointShared {
     changes: Arc<ChangeFanout>,
     sessions: Arc<Sessions>,
     /// The principal of callers without authentication.
-    anonymous: Arc<str>,
+    anonymous: Principal,
     /// Signals that streams must end.
     draining: watch::Sender<bool>,
 }
@@ -115,7 +115,7 @@ impl McpEndpoint {
         let (max, idle) = (settings.max_sessions, settings.session_idle);
         let (state, peers) = (settings.state.clone(), settings.replicas.clone());
         let sessions = Sessions::new(service.clone(), state, peers, max, idle);
-        let unnamed = LOCAL_PRINCIPAL.into();
+        let unnamed = Principal::local();
         let draining = watch::Sender::new(false);
         Self {
             shared: Arc::new(EndpointShared {
@@ -161,13 +161,12 @@ impl McpEndpoint {
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
-        let unnamed = || Arc::clone(&self.shared.anonymous);
-        let principal = caller.map_or_else(unnamed, |caller| caller.id);
+        let principal = caller.unwrap_or_else(|| self.shared.anonymous.clone());
         let is_old = self.shared.settings.legacy_sse_path.as_deref() == Some(head.uri.path());
         let response = match head.method {
             Method::POST => self.post(head, body, principal, is_old).await,
             Method::GET if is_old => {
-                Box::pin(legacy_sse::open_stream(self, head.uri.path(), principal, head.client))
+                Box::pin(legacy_sse::open_stream(self, head.uri.path(), &principal, head.client))
                     .await
             }
             Method::GET => self.get(head, &principal).await,
@@ -213,11 +212,11 @@ impl McpEndpoint {
     /// Creates a session, if there is room; it must then be [stored](Self::store_session).
     pub(crate) fn open_session(
         &self,
-        principal: Arc<str>,
+        principal: &Principal,
         client: Option<IpAddr>,
         single: bool,
     ) -> Result<Arc<Session>, SessionError> {
-        let holder = QuotaHolder::new(&principal, client);
+        let holder = QuotaHolder::new(principal, client);
         if !self.shared.sessions.has_room(&holder) {
             return Err(SessionError::Full);
         }
@@ -259,7 +258,7 @@ impl McpEndpoint {
         self.fault_response(None, &Fault::new(FaultKind::InvalidRequest, reason), rules, status)
     }
 
-    async fn get(&self, head: &RequestHead, principal: &Arc<str>) -> Response<McpBody> {
+    async fn get(&self, head: &RequestHead, principal: &Principal) -> Response<McpBody> {
         let headers = &head.headers;
         if self.is_sessionless() {
             return self.method_not_allowed(false);
@@ -286,7 +285,7 @@ impl McpEndpoint {
         session.open_stream(last)
     }
 
-    async fn delete(&self, head: &RequestHead, principal: &Arc<str>) -> Response<McpBody> {
+    async fn delete(&self, head: &RequestHead, principal: &Principal) -> Response<McpBody> {
         if self.is_sessionless() {
             return self.method_not_allowed(false);
         }
@@ -303,7 +302,7 @@ impl McpEndpoint {
     async fn find_session(
         &self,
         headers: &RequestHeaders,
-        principal: &Arc<str>,
+        principal: &Principal,
         client: Option<IpAddr>,
     ) -> Result<Arc<Session>, SessionError> {
         let id = headers.get(SESSION_ID_HEADER).ok_or(SessionError::Missing)?;
@@ -342,7 +341,7 @@ impl McpEndpoint {
         status: u16,
     ) -> Response<McpBody> {
         let service = self.shared.service.clone();
-        let unnamed = Origin::sessionless(Arc::clone(&self.shared.anonymous));
+        let unnamed = Origin::sessionless(self.shared.anonymous.clone());
         let host = HttpHost::open(service, unnamed, ResponseStream::transient());
         host.refuse(fields, fault, rules);
         let reader = host.attach(COMMON_STREAM, None);

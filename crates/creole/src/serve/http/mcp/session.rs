@@ -25,8 +25,9 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use crate::auth::network_prefix;
-use crate::call::{LOCAL_PRINCIPAL, Origin};
+use crate::call::Origin;
 use crate::host::{COMMON_STREAM, StartedCalls, StreamKey};
+use crate::principal::Principal;
 use crate::random;
 use crate::replicas::{Registration, Replicas};
 use crate::serve::http::mcp::change_fanout::{ChangeFanout, ChangeSubscription};
@@ -39,8 +40,8 @@ use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
 use crate::serve::http::web::limits::KEEP_ALIVE;
 use crate::server::Service;
 
-/// The holder whose quota a session counts for: its principal, or without authentication the network it was opened
-/// from.
+/// The holder whose quota a session counts for: the identity of its principal, or without authentication the network it
+/// was opened from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum QuotaHolder {
     Principal(Arc<str>),
@@ -49,10 +50,10 @@ pub(crate) enum QuotaHolder {
 
 impl QuotaHolder {
     /// The holder of a session of this principal that is opened from this address.
-    pub(crate) fn new(principal: &Arc<str>, client: Option<IpAddr>) -> Self {
-        match **principal == *LOCAL_PRINCIPAL {
+    pub(crate) fn new(principal: &Principal, client: Option<IpAddr>) -> Self {
+        match principal.is_local() {
             true => Self::Network(network_prefix(client)),
-            false => Self::Principal(Arc::clone(principal)),
+            false => Self::Principal(Arc::clone(principal.identity())),
         }
     }
 }
@@ -60,7 +61,7 @@ impl QuotaHolder {
 /// A session.
 pub(crate) struct Session {
     id: Arc<str>,
-    /// The principal that opened it; no other principal can use it.
+    /// The binding of the principal that opened it; no other principal can use it.
     owner: Arc<str>,
     /// The holder whose quota it counts for.
     holder: QuotaHolder,
@@ -95,33 +96,34 @@ impl Session {
     /// A session that has received no message. `single` is for the transport with one stream for all messages.
     pub(crate) fn new(
         service: Service,
-        owner: Arc<str>,
+        principal: &Principal,
         holder: QuotaHolder,
         single: bool,
         peers: Option<Replicas>,
     ) -> Option<Arc<Self>> {
         let common = if single { ResponseStream::endless() } else { ResponseStream::resumable() };
         let id = new_id()?;
-        let host = HttpHost::open(service, Origin::new(principal_for(&owner, &id)), common);
-        Some(Self::from_parts(id.into(), (owner, holder), host, single, peers))
+        let host = HttpHost::open(service, Origin::new(principal_for(principal, &id)), common);
+        let owner = (Arc::clone(principal.binding()), holder);
+        Some(Self::from_parts(id.into(), owner, host, single, peers))
     }
 
     /// A session that continues from its saved record, if it belongs to the principal.
     pub(crate) fn resume(
         service: Service,
         id: &str,
-        principal: &Arc<str>,
+        principal: &Principal,
         holder: QuotaHolder,
         record: &[u8],
         peers: Option<Replicas>,
     ) -> Option<Arc<Self>> {
         let record: SessionRecord<'_> = serde_json::from_slice(record).ok()?;
-        if *record.principal != **principal {
+        if *record.principal != **principal.binding() {
             return None;
         }
         let responsible = principal_for(principal, id);
         let host = HttpHost::resume(service, responsible, &record.session)?;
-        let owner = (Arc::clone(principal), holder);
+        let owner = (Arc::clone(principal.binding()), holder);
         Some(Self::from_parts(id.into(), owner, host, false, peers))
     }
 
@@ -161,8 +163,14 @@ impl Session {
         &self.id
     }
 
+    /// The binding of its principal.
     pub(crate) fn owner(&self) -> &str {
         &self.owner
+    }
+
+    /// Whether this principal may use it.
+    pub(crate) fn is_owned_by(&self, principal: &Principal) -> bool {
+        self.owner == *principal.binding()
     }
 
     /// The holder whose quota it counts for.
@@ -230,14 +238,16 @@ impl Session {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Handles the message of a POST and responds to it.
+    /// Handles the message of a POST of this principal and responds to it.
     pub(crate) async fn post(
         self: &Arc<Self>,
         scanned: Result<&Frame<'_>, &ScanError>,
         takes_events: bool,
+        caller: &Principal,
     ) -> Response<McpBody> {
         let key = if self.is_single_stream { COMMON_STREAM } else { self.host.open_stream() };
-        let mut started = self.host.receive_scanned(scanned, key);
+        let caller = if caller.is_local() { &self.host.origin().principal } else { caller };
+        let mut started = self.host.receive_scanned(scanned, key, caller);
         let mut begin =
             |context: &mut Context<'_>| self.start_calls(mem::take(&mut started), context);
         let ahead = poll_fn(|context| Poll::Ready(begin(context))).await;
@@ -436,10 +446,10 @@ impl Drop for StreamReader {
 
 /// The principal of a session. Without authentication, each session is its own principal: tasks of one session are not
 /// shown to another (2025-11-25 basic/utilities/tasks, security).
-fn principal_for(owner: &str, id: &str) -> Arc<str> {
-    match owner == LOCAL_PRINCIPAL {
-        true => format!("session:{id}").into(),
-        false => owner.into(),
+fn principal_for(principal: &Principal, id: &str) -> Principal {
+    match principal.is_local() {
+        true => Principal::new(&format!("session:{id}"), &[]),
+        false => principal.clone(),
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::principal::Principal;
 use crate::replicas::Replicas;
 use crate::serve::http::mcp::session::{QuotaHolder, Session};
 use crate::serve::http::mcp::sessions::table::{SessionTable, SessionsFull};
@@ -134,7 +135,7 @@ impl Sessions {
     pub(crate) async fn find(
         &self,
         id: &str,
-        principal: &Arc<str>,
+        principal: &Principal,
         client: Option<IpAddr>,
     ) -> Result<Option<Arc<Session>>, SessionError> {
         if let Some(session) = self.find_local(id, principal) {
@@ -156,9 +157,13 @@ impl Sessions {
     }
 
     /// The session with this id, if this process has it; `Some(None)` if it belongs to another principal or is closed.
-    pub(crate) fn find_local(&self, id: &str, principal: &str) -> Option<Option<Arc<Session>>> {
+    pub(crate) fn find_local(
+        &self,
+        id: &str,
+        principal: &Principal,
+    ) -> Option<Option<Arc<Session>>> {
         let session = self.read().get(id).cloned()?;
-        if session.owner() != principal || session.is_closed() {
+        if !session.is_owned_by(principal) || session.is_closed() {
             return Some(None);
         }
         session.mark_used();

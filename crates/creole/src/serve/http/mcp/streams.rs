@@ -16,6 +16,7 @@ use crate::host::{
     COMMON_STREAM, FrameSink, HostedCall, MachineHost, OpenCalls, StartedCalls, StreamKey,
     resubscribe,
 };
+use crate::principal::Principal;
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream, StreamEvent};
 use crate::server::Service;
 use crate::telemetry;
@@ -162,7 +163,11 @@ impl HttpHost {
     }
 
     /// A host that continues from its saved record.
-    pub(crate) fn resume(service: Service, principal: Arc<str>, record: &str) -> Option<Arc<Self>> {
+    pub(crate) fn resume(
+        service: Service,
+        principal: Principal,
+        record: &str,
+    ) -> Option<Arc<Self>> {
         let machine = Machine::resume(service.current_profile(), record)?;
         let origin = Origin::new(principal);
         let host = Self::with_machine(service, origin, ResponseStream::resumable(), machine);
@@ -232,13 +237,14 @@ impl HttpHost {
         self.lock().sink.others.retain(|(found, _)| *found != key);
     }
 
-    /// Passes a message to the machine; the returned calls need their first poll.
+    /// Passes a message of this principal to the machine; the returned calls need their first poll.
     pub(crate) fn receive_scanned(
         self: &Arc<Self>,
         scanned: Result<&Frame<'_>, &ScanError>,
         stream: StreamKey,
+        caller: &Principal,
     ) -> StartedCalls {
-        self.receive(self.now(), stream, |machine, now, out| {
+        self.receive(self.now(), stream, Some(caller), |machine, now, out| {
             machine.receive_scanned(scanned, now, out);
         })
     }
@@ -248,7 +254,7 @@ impl HttpHost {
         self: &Arc<Self>,
         scanned: Result<&Frame<'_>, &ScanError>,
     ) -> StartedCalls {
-        self.receive(Duration::ZERO, COMMON_STREAM, |machine, now, out| {
+        self.receive(Duration::ZERO, COMMON_STREAM, None, |machine, now, out| {
             machine.receive_scanned(scanned, now, out);
         })
     }

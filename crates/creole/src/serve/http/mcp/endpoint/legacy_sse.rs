@@ -7,13 +7,13 @@
 mod replica;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use creole_proto::wire::{Frame, ScanError};
 use http::Response;
 
 use crate::host::COMMON_STREAM;
+use crate::principal::Principal;
 use crate::serve::http::mcp::endpoint::McpEndpoint;
 use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::McpBody;
@@ -27,7 +27,7 @@ const PARAMETER: &str = "sessionId=";
 pub(crate) async fn open_stream(
     endpoint: &McpEndpoint,
     path: &str,
-    principal: Arc<str>,
+    principal: &Principal,
     client: Option<IpAddr>,
 ) -> Response<McpBody> {
     let session = match endpoint.open_session(principal, client, true) {
@@ -61,7 +61,7 @@ pub(crate) async fn open_stream(
 pub(crate) async fn handle_message(
     endpoint: &McpEndpoint,
     head: &RequestHead,
-    principal: &Arc<str>,
+    principal: &Principal,
     body: &Bytes,
     scanned: Result<&Frame<'_>, &ScanError>,
 ) -> Response<McpBody> {
@@ -84,7 +84,7 @@ pub(crate) async fn handle_message(
     match endpoint.sessions().find(id, principal, head.client).await {
         Err(refused) => endpoint.session_error_response(refused),
         Ok(None) => unknown_session(),
-        Ok(Some(session)) => session.post(scanned, false).await,
+        Ok(Some(session)) => session.post(scanned, false, principal).await,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -22,6 +21,7 @@ use http::{Response, StatusCode};
 
 use crate::call::Origin;
 use crate::chain::BoxFuture;
+use crate::principal::Principal;
 use crate::serve::http::mcp::endpoint::{
     EndpointSettings, McpEndpoint, SESSION_HEADER, joined_header, legacy_sse,
 };
@@ -40,7 +40,7 @@ use crate::telemetry;
 struct PostRequest<'a> {
     headers: &'a RequestHeaders,
     accepted: AcceptedMedia,
-    principal: Arc<str>,
+    principal: Principal,
     client: Option<IpAddr>,
     scanned: Result<Frame<'a>, ScanError>,
 }
@@ -59,7 +59,7 @@ impl McpEndpoint {
         &self,
         head: &RequestHead,
         body: B,
-        principal: Arc<str>,
+        principal: Principal,
         is_old: bool,
     ) -> Response<McpBody>
     where
@@ -153,7 +153,7 @@ impl McpEndpoint {
     async fn unreadable_response(&self, post: &PostRequest<'_>) -> Response<McpBody> {
         let scanned = post.scanned.as_ref();
         match self.find_session(post.headers, &post.principal, post.client).await {
-            Ok(session) => session.post(scanned, post.accepted.events).await,
+            Ok(session) => session.post(scanned, post.accepted.events, &post.principal).await,
             Err(_) => {
                 let rules = self.dialect().base_rules();
                 let alone = |context: &mut Context<'_>| self.run_stateless(post, rules, context);
@@ -223,7 +223,7 @@ impl McpEndpoint {
         context: &mut Context<'_>,
     ) -> PostResponse<'a> {
         let service = self.shared.service.clone();
-        let principal = Arc::clone(&post.principal);
+        let principal = post.principal.clone();
         let origin = match rules.has_sessions {
             true => Origin::new(principal),
             false => Origin::sessionless(principal),
@@ -244,11 +244,12 @@ impl McpEndpoint {
 
     /// Opens a session with the response to `initialize`.
     async fn initialize_session(&self, post: &PostRequest<'_>) -> Response<McpBody> {
-        let session = match self.open_session(Arc::clone(&post.principal), post.client, false) {
+        let session = match self.open_session(&post.principal, post.client, false) {
             Ok(session) => session,
             Err(refused) => return self.session_error_response(refused),
         };
-        let mut response = session.post(post.scanned.as_ref(), post.accepted.events).await;
+        let mut response =
+            session.post(post.scanned.as_ref(), post.accepted.events, &post.principal).await;
         if session.host().is_opened() {
             if let Err(refused) = self.store_session(&session).await {
                 return self.session_error_response(refused);
@@ -281,7 +282,8 @@ impl McpEndpoint {
             );
             return self.fault_response(None, &fault, session.host().rules(), 400);
         }
-        let response = session.post(post.scanned.as_ref(), post.accepted.events).await;
+        let response =
+            session.post(post.scanned.as_ref(), post.accepted.events, &post.principal).await;
         self.save_before_response(&session, response).await
     }
 }

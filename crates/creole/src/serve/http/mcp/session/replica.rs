@@ -165,9 +165,9 @@ async fn serve(session: Weak<Session>, request: ReplicaRequest) {
 }
 
 fn open_reader(session: &Arc<Session>, request: &[u8]) -> Option<StreamReader> {
-    let (event, principal) = std::str::from_utf8(request).ok()?.split_once(' ')?;
+    let (event, owner) = std::str::from_utf8(request).ok()?.split_once(' ')?;
     let event = EventId::parse(event)?;
-    if session.owner() != principal || session.is_closed() {
+    if session.owner() != owner || session.is_closed() {
         return None;
     }
     session.mark_used();

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use creole_proto::wire::{ScanLimits, scan};
 use http::Response;
 
+use crate::principal::Principal;
 use crate::replicas::{Registration, ReplicaError, ReplicaRequest, Replicas};
 use crate::serve::http::mcp::endpoint::legacy_sse::unknown_session;
 use crate::serve::http::mcp::response;
@@ -47,10 +48,10 @@ pub(crate) async fn forward_message(
     peers: &Replicas,
     home: &str,
     id: &str,
-    principal: &str,
+    principal: &Principal,
     body: &Bytes,
 ) -> Response<McpBody> {
-    let request = encode_message(principal, body);
+    let request = encode_message(&principal.to_record(), body);
     let status = async {
         let mut responses = peers.send(home, &target(id), request).await?;
         responses.next().await
@@ -78,13 +79,15 @@ const ACCEPTED: &[u8] = b"taken";
 /// Accepts a message for the session, if it is from its owner.
 async fn serve(session: Arc<Session>, limits: ScanLimits, request: ReplicaRequest) {
     let ReplicaRequest { payload, responder, .. } = request;
-    let from_owner = decode_message(&payload).filter(|(who, _)| session.owner().as_bytes() == *who);
+    let sent = decode_message(&payload)
+        .and_then(|(principal, message)| Some((Principal::from_record(principal)?, message)));
+    let from_owner = sent.filter(|(caller, _)| session.is_owned_by(caller));
     let taken = from_owner.filter(|_| !session.is_closed());
-    if let Some((_, message)) = taken {
+    if let Some((caller, message)) = &taken {
         session.mark_used();
         let scanned = scan(message, &limits);
         // The message is accepted; its response goes to the stream.
-        drop(session.post(scanned.as_ref(), false).await);
+        drop(session.post(scanned.as_ref(), false, caller).await);
     }
     let bytes = if taken.is_some() { ACCEPTED } else { b"unknown" };
     if let Err(error) = responder.send(bytes).await {
@@ -92,10 +95,10 @@ async fn serve(session: Arc<Session>, limits: ScanLimits, request: ReplicaReques
     }
 }
 
-/// The principal and the message. The length of the name comes first, so that no name can be mistaken for another.
-fn encode_message(principal: &str, message: &[u8]) -> Bytes {
+/// The principal and the message. The length of the principal comes first.
+fn encode_message(principal: &[u8], message: &[u8]) -> Bytes {
     let length = (principal.len() as u64).to_be_bytes();
-    [&length, principal.as_bytes(), message].concat().into()
+    [&length, principal, message].concat().into()
 }
 
 fn decode_message(request: &[u8]) -> Option<(&[u8], &[u8])> {
