@@ -120,6 +120,11 @@ pub mod process {
     };
 }
 
+/// Patterns for names and URIs.
+pub mod name_patterns {
+    pub use crate::name_patterns::NamePatterns;
+}
+
 /// Items of other servers in a registry.
 pub mod registry {
     pub use crate::registry::{

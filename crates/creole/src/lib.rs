@@ -223,6 +223,7 @@ pub mod input;
 #[doc(hidden)]
 pub mod internal;
 mod item;
+mod name_patterns;
 mod principal;
 mod process;
 mod random;

@@ -7,7 +7,6 @@
 
 pub(crate) mod definitions;
 pub(crate) mod limits;
-mod name_patterns;
 mod operation_item;
 pub(crate) mod results;
 
@@ -39,7 +38,7 @@ pub use crate::layers::limits::timeout::Timeout;
 pub use crate::layers::results::audit::{Audit, AuditArguments, AuditSettings};
 pub use crate::layers::results::cache::{Cache, CacheSettings};
 pub use crate::layers::results::redact::{Redact, RedactScope, Redactor};
-pub use name_patterns::NamePatterns;
+pub use creole::internal::name_patterns::NamePatterns;
 pub use operation_item::{item_of, unknown_item_fault};
 
 /// The layers around one upstream, outermost first. Clones share the layers.
