@@ -1,4 +1,4 @@
-//! Authenticates callers over HTTP: users with passwords (Basic) and programs with keys (Bearer).
+//! Authenticates callers over HTTP: users with passwords (Basic), programs with keys (Bearer), and access tokens.
 //!
 //! [`Authenticator`] reads only the `Authorization` header, never the query. A refused caller learns what to do, not
 //! what was wrong: an unknown user costs the same work and gets the same response as a wrong password. Passwords are
@@ -15,7 +15,9 @@ mod header;
 pub(crate) mod keys;
 mod login_throttle;
 pub(crate) mod password;
+mod request;
 mod requirement;
+mod resource;
 pub(crate) mod secret;
 mod users;
 
@@ -30,14 +32,20 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use argon2::password_hash::phc::PasswordHash;
+use bytes::Bytes;
 use http::HeaderValue;
+use serde_json::Value;
 use sha2::Digest as _;
 
 pub use crate::principal::{Principal, TokenIdentity, TokenMethod};
+pub use crate::scopes::{ExpandedScopes, ScopeDenial, ScopeRule, ScopeRules};
 pub use error::AuthError;
 pub use keys::BearerKey;
 pub(crate) use login_throttle::network_prefix;
+pub use request::{AuthRequest, RequestDetails};
 pub use requirement::Requirement;
+pub(crate) use resource::METADATA_PREFIX;
+pub use resource::{DpopMode, OAuthSettings, Resource, ResourceSettings};
 
 use challenge::{Challenge, Schemes};
 use denial::{Denial, DenialReason};
@@ -66,8 +74,10 @@ pub struct AuthSettings {
     pub keys: Vec<BearerKey>,
     /// The file of keys.
     pub keys_file: Option<PathBuf>,
-    /// Which credentials are required.
+    /// Which credentials are required, at paths that are no [resource](OAuthSettings::resources).
     pub requirement: Requirement,
+    /// The access tokens that are accepted.
+    pub oauth: OAuthSettings,
 }
 
 /// The decision about a caller.
@@ -106,6 +116,8 @@ struct LoadedCredentials {
     settings: AuthSettings,
     users: Option<Users>,
     keys: Option<BearerKeys>,
+    /// The paths that access tokens are for.
+    resources: Vec<Arc<Resource>>,
     password_cache: PasswordCache<PasswordCheck>,
 }
 
@@ -186,22 +198,46 @@ impl Authenticator {
         (known.users.as_ref().map_or(0, Users::len), known.keys.as_ref().map_or(0, BearerKeys::len))
     }
 
+    /// The resource with this number.
+    #[doc(hidden)]
+    pub fn resource(&self, number: usize) -> Option<Arc<Resource>> {
+        self.shared.credentials.load().resources.get(number).cloned()
+    }
+
+    /// The metadata of the resource at this path, or of the first one without a path (RFC 9728, 3). `host` is the
+    /// checked host of the request.
+    pub(crate) fn resource_metadata(&self, path: &str, host: Option<&str>) -> Option<Value> {
+        let known = self.shared.credentials.load();
+        let is_meant = |resource: &&Arc<Resource>| path.is_empty() || resource.path() == path;
+        let resource = known.resources.iter().find(is_meant)?;
+        resource.accepts_tokens().then(|| resource.metadata(host))
+    }
+
+    /// The metadata of the only issuer, as it was fetched, if it is served under the server's own address.
+    pub(crate) async fn issuer_metadata(&self) -> Option<Bytes> {
+        None
+    }
+
     /// Decides whether the caller with this `Authorization` header, from this address, is admitted.
-    ///
-    /// The HTTP layer takes the header out of a request. A name and a password that were correct are not verified
-    /// again for a minute.
     #[doc(hidden)]
     pub async fn authenticate(
         &self,
         authorization: Option<&HeaderValue>,
         peer: Option<IpAddr>,
     ) -> AuthDecision {
-        if let Some(decision) = self.try_authenticate(authorization, peer) {
+        self.authenticate_request(&AuthRequest::new(authorization, peer)).await
+    }
+
+    /// Decides whether the caller of this request is admitted. A name and a password that were correct are not verified
+    /// again for a minute.
+    #[doc(hidden)]
+    pub async fn authenticate_request(&self, request: &AuthRequest<'_>) -> AuthDecision {
+        if let Some(decision) = self.try_authenticate(request) {
             return decision;
         }
+        let AuthRequest { authorization, peer, .. } = *request;
         let known = self.shared.credentials.load_full();
-        let refused =
-            |reason| Err(Box::new((Challenge::unauthorized(known.schemes(), false), reason)));
+        let refused = |reason| Err(Box::new((known.unauthorized(request, false), reason)));
         let result = match (PresentedCredentials::read(authorization), &known.users) {
             (PresentedCredentials::Basic { name, password }, Some(users)) => {
                 let seen =
@@ -219,18 +255,15 @@ impl Authenticator {
             // The files were reloaded in between.
             _ => refused(DenialReason::OtherScheme),
         };
-        known.decide(result, peer)
+        known.decide(result, request)
     }
 
     /// The same without expensive work; `None` if a password must be verified.
-    pub(crate) fn try_authenticate(
-        &self,
-        authorization: Option<&HeaderValue>,
-        peer: Option<IpAddr>,
-    ) -> Option<AuthDecision> {
+    pub(crate) fn try_authenticate(&self, request: &AuthRequest<'_>) -> Option<AuthDecision> {
+        let AuthRequest { authorization, peer, .. } = *request;
         let known = self.shared.credentials.load();
         let refused = |bearer_given, reason| {
-            Err(Box::new((Challenge::unauthorized(known.schemes(), bearer_given), reason)))
+            Err(Box::new((known.unauthorized(request, bearer_given), reason)))
         };
         let result = match (PresentedCredentials::read(authorization), &known.users, &known.keys) {
             (PresentedCredentials::Basic { .. }, Some(_), _) => return None,
@@ -245,7 +278,7 @@ impl Authenticator {
             (PresentedCredentials::Basic { .. }, ..) => refused(false, DenialReason::OtherScheme),
             (PresentedCredentials::Nothing, ..) => refused(false, DenialReason::NoCredentials),
         };
-        Some(known.decide(result, peer))
+        Some(known.decide(result, request))
     }
 
     /// Only wrong keys are counted, because a correct key is never throttled.
@@ -338,34 +371,63 @@ impl LoadedCredentials {
             None if settings.keys.is_empty() => None,
             None => Some(BearerKeys::new(&settings.keys, Vec::new())?),
         };
-        if users.is_none() && keys.is_none() {
+        let scopes = Arc::new(settings.oauth.scopes.clone());
+        let resource = |of: &ResourceSettings| Arc::new(Resource::new(of.clone(), scopes.clone()));
+        let resources: Vec<_> = settings.oauth.resources.iter().map(resource).collect();
+        let takes_tokens = resources.iter().any(|resource| resource.accepts_tokens());
+        if users.is_none() && keys.is_none() && !takes_tokens {
             return Err(AuthError::new(
                 "neither users nor keys are configured, so every request would be refused",
             ));
         }
-        if users.as_ref().map_or(0, Users::len) + keys.as_ref().map_or(0, BearerKeys::len) == 0 {
+        let count = users.as_ref().map_or(0, Users::len) + keys.as_ref().map_or(0, BearerKeys::len);
+        if count == 0 && !takes_tokens {
             tracing::warn!("there are no users and no keys, so every request is refused");
         }
-        Ok(Self { settings, users, keys, password_cache: PasswordCache::new() })
+        Ok(Self { settings, users, keys, resources, password_cache: PasswordCache::new() })
     }
 
     /// Turns the principal or the denial into the decision, and logs a refusal.
-    fn decide(&self, result: Result<Principal, Denial>, peer: Option<IpAddr>) -> AuthDecision {
-        let lacks = |challenge| Box::new((challenge, DenialReason::MissingRole));
-        let allowed = result.and_then(|principal| {
-            let checked = self.settings.requirement.check(&principal);
-            checked.map(|()| principal).map_err(lacks)
-        });
+    fn decide(&self, result: Result<Principal, Denial>, request: &AuthRequest<'_>) -> AuthDecision {
+        let allowed =
+            result.and_then(|principal| self.check(&principal, request).map(|()| principal));
         match allowed {
             Ok(principal) => AuthDecision::Granted(principal),
             Err(refusal) => {
                 let (challenge, reason) = *refusal;
                 // Neither the name nor the key is logged: users type passwords into name fields.
                 let (status, reason) = (challenge.status.as_u16(), reason.description());
-                let peer = peer.map(tracing::field::display);
+                let peer = request.peer.map(tracing::field::display);
                 tracing::warn!(status, reason, peer, "authentication failed");
                 AuthDecision::Refused(challenge)
             }
+        }
+    }
+
+    /// Checks what the path requires of every principal.
+    fn check(&self, principal: &Principal, request: &AuthRequest<'_>) -> Result<(), Denial> {
+        let resource = self.resources.get(request.resource);
+        let lacks_role = |challenge| Box::new((challenge, DenialReason::MissingRole));
+        let requirement = resource.map_or(&self.settings.requirement, |it| it.requirement());
+        requirement.check(principal).map_err(lacks_role)?;
+        let Some((resource, token)) = resource.zip(principal.token()) else { return Ok(()) };
+        if resource.required_scopes().iter().all(|scope| principal.has_scope(scope)) {
+            return Ok(());
+        }
+        // A client of any revision keeps its scopes with these: the revision is not known before the body is read.
+        let scopes = resource.challenge_scopes(Some(&token.scopes), &[]);
+        let challenge = Challenge::insufficient_scope(resource, request.host(), &scopes);
+        Err(Box::new((challenge, DenialReason::MissingScope)))
+    }
+
+    /// The challenge of a caller whose credentials belong to no principal. `bearer_given`: they were a bearer token.
+    fn unauthorized(&self, request: &AuthRequest<'_>, bearer_given: bool) -> Challenge {
+        match self.resources.get(request.resource).filter(|resource| resource.accepts_tokens()) {
+            Some(resource) => {
+                let host = request.host();
+                Challenge::unauthorized_at(resource, host, self.schemes(), bearer_given)
+            }
+            None => Challenge::unauthorized(self.schemes(), bearer_given),
         }
     }
 

@@ -98,6 +98,7 @@ pub mod http {
         Admission, Authenticate, ErrorResponse, HttpHandler,
     };
     pub use crate::serve::http::web::incoming::IncomingBody;
+    pub use crate::serve::http::web::public_documents::PublicDocuments;
     pub use crate::serve::http::web::request::{HeaderValues, RequestHead, RequestHeaders};
     pub use ::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 }

@@ -230,6 +230,7 @@ mod random;
 mod registry;
 mod replicas;
 mod schema;
+mod scopes;
 mod seal;
 pub mod serve;
 mod server;

@@ -17,6 +17,8 @@ pub(super) enum DenialReason {
     WrongPassword,
     /// The principal is known and lacks the role.
     MissingRole,
+    /// The access token is valid and lacks a scope.
+    MissingScope,
     /// There were too many attempts.
     TooManyAttempts,
     /// Too many passwords wait to be verified.
@@ -33,6 +35,7 @@ impl DenialReason {
             Self::ExpiredKey => "expired key",
             Self::WrongPassword => "unknown user or wrong password",
             Self::MissingRole => "missing role",
+            Self::MissingScope => "scope",
             Self::TooManyAttempts => "too many attempts",
             Self::Busy => "too many callers at once",
         }

@@ -274,7 +274,7 @@ async fn a_principal_without_the_role_is_forbidden() {
     ];
     let requirement = Requirement::role("mcp");
     let settings =
-        AuthSettings { users: Some(fixture.users()), keys, requirement, keys_file: None };
+        AuthSettings { users: Some(fixture.users()), keys, requirement, ..AuthSettings::default() };
     let authenticator = fixture.open(settings).unwrap();
     granted(authenticator.authenticate(Some(&basic("alice", "sesame")), None).await);
     granted(authenticator.authenticate(Some(&bearer(&with_role.key)), None).await);

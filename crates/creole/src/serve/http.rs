@@ -8,6 +8,7 @@
 
 pub use crate::serve::http::listener::Listener;
 pub use crate::serve::http::mcp::endpoint::{EndpointSettings, McpEndpoint};
+pub use crate::serve::http::web::authenticate::ResourceGate;
 pub use crate::serve::http::web::body::BodyLimits;
 pub use crate::serve::http::web::drain::{Drain, DrainStage};
 pub use crate::serve::http::web::handler::PeerAddress;

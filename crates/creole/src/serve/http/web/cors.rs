@@ -18,6 +18,7 @@ const ALLOWED_HEADERS: &[&str] = &[
     "accept",
     "authorization",
     "content-type",
+    "dpop",
     "last-event-id",
     "mcp-method",
     "mcp-name",
@@ -27,7 +28,8 @@ const ALLOWED_HEADERS: &[&str] = &[
 /// Headers with this prefix carry arguments, under names that tools choose.
 const ALLOWED_HEADER_PREFIX: &str = "mcp-param-";
 /// The response headers that pages may read.
-const EXPOSED_HEADERS: &str = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
+const EXPOSED_HEADERS: &str =
+    "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, dpop-nonce";
 /// How long browsers may cache the response to a preflight, in seconds.
 const MAX_AGE_SECONDS: &str = "600";
 

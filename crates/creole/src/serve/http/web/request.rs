@@ -2,12 +2,15 @@
 
 use std::net::IpAddr;
 use std::ops::Range;
+use std::sync::Arc;
 use std::{fmt, slice};
 
 use bytes::Bytes;
 use http::header::ValueIter;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
+
+use crate::auth::Resource;
 
 /// The header capacity that a connection keeps: enough for most requests.
 const DEFAULT_HEADERS: usize = 32;
@@ -25,11 +28,13 @@ pub struct RequestHead {
     pub headers: RequestHeaders,
     /// The client's address, if it is known: behind a trusted proxy, the address that the proxy reports.
     pub client: Option<IpAddr>,
+    /// The resource that the caller's access token is for, if it has one.
+    pub resource: Option<Arc<Resource>>,
 }
 
 impl From<Parts> for RequestHead {
     fn from(Parts { method, uri, version, headers, .. }: Parts) -> Self {
-        Self { method, uri, version, headers: headers.into(), client: None }
+        Self { method, uri, version, headers: headers.into(), client: None, resource: None }
     }
 }
 

@@ -17,6 +17,8 @@ use crate::serve::http::web::handler::{
 };
 use crate::serve::http::web::incoming::IncomingBody;
 use crate::serve::http::web::limits::{MAX_HEADERS, MAX_TARGET_BYTES};
+use crate::serve::http::web::public_documents;
+use crate::serve::http::web::public_documents::PublicDocuments;
 use crate::serve::http::web::request::RequestHead;
 use crate::serve::http::web::wake_batching::InFlightCounter;
 use creole_proto::http::forwarded::TrustedProxies;
@@ -38,6 +40,7 @@ pub struct Router<A> {
     drain: Drain,
     in_flight: InFlightCounter,
     proxies: TrustedProxies,
+    documents: Option<Arc<dyn PublicDocuments>>,
 }
 
 /// One path and its handler.
@@ -86,7 +89,13 @@ impl<A: HttpHandler> Router<A> {
     /// A router with only the health and readiness paths.
     pub fn new(guard: OriginGuard, drain: Drain) -> Self {
         let (together, proxies) = (InFlightCounter::default(), TrustedProxies::default());
-        Self { guard, routes: Vec::new(), drain, in_flight: together, proxies }
+        Self { guard, routes: Vec::new(), drain, in_flight: together, proxies, documents: None }
+    }
+
+    /// The same router with documents that everybody may read.
+    pub fn documents(mut self, documents: Arc<dyn PublicDocuments>) -> Self {
+        self.documents = Some(documents);
+        self
     }
 
     /// The same router behind proxies that are trusted to report a client's address.
@@ -126,7 +135,16 @@ impl<A: HttpHandler> Router<A> {
     ) -> Response<RoutedBody<A::Body>> {
         let version = head.version;
         let peer = self.client_address(head, peer);
-        head.client = Some(peer.0.ip());
+        (head.client, head.resource) = (Some(peer.0.ip()), None);
+        if let Some(documents) = self.documents.as_deref()
+            && public_documents::is_well_known(head.uri.path())
+        {
+            let response = match self.check_head(head) {
+                Ok(_) => Box::pin(public_documents::serve(documents, head)).await,
+                Err(refusal) => refusal.into_response(),
+            };
+            return self.finish_response(response, None, version);
+        }
         let origin = match self.check_guard(head) {
             Ok(origin) => origin,
             Err(refusal) => return self.finish_response(refusal.into_response(), None, version),
@@ -145,8 +163,8 @@ impl<A: HttpHandler> Router<A> {
         self.finish_response(response, origin, version)
     }
 
-    /// Runs the checks that hold for every path; returns the origin, if there is one.
-    fn check_guard(&self, head: &RequestHead) -> Result<Option<HeaderValue>, ErrorResponse> {
+    /// Runs the checks that hold for every path; returns the port that the host names.
+    fn check_head(&self, head: &RequestHead) -> Result<Option<u16>, ErrorResponse> {
         let RequestHead { headers, uri, version, .. } = head;
         let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
         if target > MAX_TARGET_BYTES {
@@ -158,13 +176,15 @@ impl<A: HttpHandler> Router<A> {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
             return Err(ErrorResponse::new(status, text).close_connection());
         }
-        let forbidden = |refusal: origin_guard::OriginGuardError| {
-            ErrorResponse::new(StatusCode::FORBIDDEN, refusal.to_string()).close_connection()
-        };
         let named = uri.authority().map(http::uri::Authority::as_str);
         let hosts = headers.get_all(HOST.as_str());
         let header_needed = *version < Version::HTTP_2;
-        let port = self.guard.check_host(named, hosts, header_needed).map_err(forbidden)?;
+        self.guard.check_host(named, hosts, header_needed).map_err(forbidden)
+    }
+
+    /// Runs the checks of every path but those of public documents; returns the origin, if there is one.
+    fn check_guard(&self, head: &RequestHead) -> Result<Option<HeaderValue>, ErrorResponse> {
+        let (port, headers) = (self.check_head(head)?, &head.headers);
         let origins = headers.get_all(ORIGIN.as_str());
         let origin = self.guard.check_origin(origins, port).map_err(forbidden)?;
         let origin = origin.and_then(|_| headers.get(ORIGIN.as_str()));
@@ -281,6 +301,10 @@ fn status_response<B: From<Bytes>>(
         method_not_allowed(&head.method, &allow_header(&methods))
     };
     refusal.into_response()
+}
+
+fn forbidden(refusal: origin_guard::OriginGuardError) -> ErrorResponse {
+    ErrorResponse::new(StatusCode::FORBIDDEN, refusal.to_string()).close_connection()
 }
 
 fn method_not_allowed(method: &Method, allow: &HeaderValue) -> ErrorResponse {
