@@ -1,5 +1,6 @@
 //! Whole-system tests.
 
+pub mod canaries;
 pub mod conformance;
 #[cfg(target_os = "linux")]
 pub mod drop_packets;

@@ -16,6 +16,9 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod availability;
+#[cfg(unix)]
+pub mod glewlwyd;
 #[cfg(unix)]
 pub mod idp;
 mod inspector;
@@ -31,10 +34,12 @@ pub mod zoo;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub use self::availability::{if_installed, is_installed, is_suite_installed};
 pub use self::install::{
     Installed, Missing, Suite, bridge, install_all, installed, installed_suite,
 };
@@ -228,6 +233,8 @@ enum Server<'a> {
     Command(&'a [OsString]),
     /// It uses HTTP with this URL. Only the Inspector supports an additional header.
     Url { url: &'a str, header: Option<&'a str> },
+    /// It uses HTTP with this URL, and logs in by its own OAuth code with this browser.
+    Protected { url: &'a str, browser: &'a Path },
 }
 
 impl Server<'_> {
@@ -238,6 +245,9 @@ impl Server<'_> {
                 [OsString::from("--")].into_iter().chain(command.iter().cloned()).collect()
             }
             Self::Url { url, .. } => vec!["--url".into(), url.into()],
+            Self::Protected { url, browser } => {
+                vec!["--url".into(), url.into(), "--login".into(), browser.into()]
+            }
         }
     }
 }
@@ -245,6 +255,18 @@ impl Server<'_> {
 /// Makes a peer perform steps against the server at this URL, and returns its document as [`run`] does.
 pub fn run_at(peer: Peer, mode: Mode, steps: &Steps, url: &str) -> Result<Value, String> {
     perform(peer, mode, steps, Server::Url { url, header: None })
+}
+
+/// Makes a peer perform steps against the server at this URL, which demands a login. The peer logs in by its own OAuth
+/// code. `browser` is a program that opens an address and prints the one that it is sent back to.
+pub fn run_logged_in(
+    peer: Peer,
+    mode: Mode,
+    steps: &Steps,
+    url: &str,
+    browser: &Path,
+) -> Result<Value, String> {
+    perform(peer, mode, steps, Server::Protected { url, browser })
 }
 
 /// Makes the Inspector perform steps against the server at this URL, with a header `Name: Value` in each request.
@@ -283,6 +305,7 @@ fn perform(peer: Peer, mode: Mode, steps: &Steps, server: Server<'_>) -> Result<
         command.args(step.arguments.as_ref().map(Value::to_string));
     }
     command.args(server.words());
+    command.env("TEST_BROWSER_PRINTS", "1");
     let output = process::output(&mut command, deadline)?;
     if !output.success {
         return Err(format!("{peer} failed:\n{}", output.stderr));

@@ -20,6 +20,7 @@ use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::canaries;
 use crate::stage::stdio::binary;
 use resource_usage::ResourceUsage;
 
@@ -336,7 +337,16 @@ impl Server {
     fn end(&mut self) -> ServerExit {
         let code = self.process.wait();
         let log = self.log.take().map(StderrReader::all).unwrap_or_default();
+        canaries::assert_absent("the log of a server", &log);
         ServerExit { code, output: self.output.iter().collect(), log }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(log) = &self.log {
+            canaries::assert_absent("the log of a server", &log.so_far());
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::Command;
 use creole::auth::{AuthSettings, Authenticator};
 use creole::internal::credential_files::NewKey;
 use creole::internal::http::AuthDecision;
+use creole_acceptance::canaries;
 use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use creole_acceptance::stage::stdio::binary;
 use tempfile::TempDir;
@@ -20,11 +21,20 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder for the test")
 }
 
-/// Runs `creole passwd` in this folder, with this text on stdin.
+/// Runs `creole passwd` in this folder, with this text on stdin. No file may contain a typed password or a new key.
+#[track_caller]
 fn passwd(folder: &Path, words: &[&str], typed: &str) -> FinishedCommand {
     let mut command = Command::new(binary().expect("the binary under test"));
     command.arg("passwd").args(words).current_dir(folder).env("NO_COLOR", "1");
-    FinishedCommand::run(&mut command, typed)
+    typed.lines().for_each(canaries::watch);
+    let finished = FinishedCommand::run(&mut command, typed);
+    finished
+        .stdout
+        .split_whitespace()
+        .filter(|it| it.starts_with("creole_"))
+        .for_each(canaries::watch);
+    canaries::assert_absent_in_files(folder, |_| false);
+    finished
 }
 
 #[track_caller]

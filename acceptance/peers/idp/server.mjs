@@ -99,10 +99,10 @@ function scopesOf(body, always) {
 
 /**
  * Starts the servers: `/mcp` with JWTs, `/opaque` with opaque tokens, `/dpop` with bound tokens, `/never` with a scope that
- * nobody gets, and `/open` without a login. `/test/requests` tells what the authorization server was asked, and `/test/refuse`
- * takes a token that all servers refuse from then on.
+ * nobody gets, and `/open` without a login. `/test/requests` tells what the authorization server was asked, `/test/secrets` what
+ * it issued, and `/test/refuse` takes a token that all servers refuse from then on.
  */
-export async function startServers({ port, nonces, requests, servers }) {
+export async function startServers({ port, nonces, requests, secrets, servers }) {
   const app = express();
   app.use(express.json());
   const http = await new Promise(resolve => {
@@ -136,6 +136,7 @@ export async function startServers({ port, nonces, requests, servers }) {
     protect('/dpop', issuer, ['mcp'], jwtVerifier, true);
     app.all('/open', sessions());
     app.get('/test/requests', (_, response) => response.json(requests));
+    app.get('/test/secrets', (_, response) => response.json(secrets));
     app.post('/test/refuse', express.text(), (request, response) => response.json(!!refused.add(request.body)));
     app.get('/test/writes', (_, response) => response.json(writes));
   };

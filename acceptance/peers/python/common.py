@@ -43,6 +43,7 @@ def arguments():
     for step in CALLING_STEPS:
         parser.add_argument("--" + step.replace("_", "-"), nargs=2, metavar=("NAME", "JSON"))
     parser.add_argument("--url")
+    parser.add_argument("--login", metavar="BROWSER")
     parser.add_argument("server", nargs="*")
     options = parser.parse_args()
     if bool(options.url) == bool(options.server):

@@ -2,6 +2,7 @@
 
 from contextlib import asynccontextmanager
 
+import httpx
 from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
@@ -9,6 +10,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
 import common
+import login
 
 
 class Peer:
@@ -67,6 +69,11 @@ async def connected(options):
     if options.url and options.url.endswith("/sse"):
         async with sse_client(options.url) as (read, write):
             yield read, write
+    elif options.login:
+        auth = login.provider(options, lambda returned: (returned["code"], returned.get("state")))
+        async with httpx.AsyncClient(auth=auth) as client:
+            async with streamable_http_client(options.url, http_client=client) as (read, write, _):
+                yield read, write
     elif options.url:
         async with streamable_http_client(options.url) as (read, write, _):
             yield read, write

@@ -1,9 +1,13 @@
 """A peer made with version 2 of the Python SDK, which supports 2026-07-28 and the earlier revisions."""
 
+import httpx2
 import mcp_types as types
 from mcp import Client, StdioServerParameters
+from mcp.client.auth import AuthorizationCodeResult
+from mcp.client.streamable_http import streamable_http_client
 
 import common
+import login
 
 MODES = {"auto": "auto", "legacy": "legacy", "modern": "2026-07-28"}
 """The SDK's name of each mode; `modern` starts without `server/discover`."""
@@ -58,6 +62,14 @@ class Peer:
             return result
 
 
+def target(options):
+    """What the client connects to: a server on the network, with a login if that is wanted, or a process."""
+    if options.login:
+        auth = login.provider(options, lambda returned: AuthorizationCodeResult(**returned))
+        return streamable_http_client(options.url, http_client=httpx2.AsyncClient(auth=auth))
+    return options.url or common.server_parameters(StdioServerParameters, options)
+
+
 async def talk(options, notes):
     """Connects and performs the requested steps."""
 
@@ -83,7 +95,7 @@ async def talk(options, notes):
 
     mode = {} if options.mode == "default" else {"mode": MODES[options.mode]}
     async with Client(
-        options.url or common.server_parameters(StdioServerParameters, options),
+        target(options),
         sampling_callback=sample,
         elicitation_callback=elicit,
         list_roots_callback=roots,

@@ -40,7 +40,7 @@ function options(words) {
     const flag = words[at];
     const name = flag.replace(/^--/, '');
     if (PAIRS.includes(name)) read[name] = { name: next(flag), arguments: JSON.parse(next(flag)) };
-    else if (['mode', 'read', 'url'].includes(name)) read[name] = next(flag);
+    else if (['login', 'mode', 'read', 'url'].includes(name)) read[name] = next(flag);
     else throw new Error(`${flag} is not a flag of a peer`);
   }
   if (!['default', 'auto', 'legacy', 'modern'].includes(read.mode)) {
@@ -200,7 +200,7 @@ export async function main(sdk, packageName, connect) {
   const { version } = JSON.parse(readFileSync(manifest, 'utf8'));
   const notes = new Notes();
   const server = asked.url
-    ? { url: new URL(asked.url) }
+    ? { url: new URL(asked.url), login: asked.login }
     : { command: asked.command, args: asked.args, env: process.env };
   const peer = await connect({ mode: asked.mode, server, notes });
   const done = await perform(peer, notes, asked);

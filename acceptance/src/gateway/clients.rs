@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::canaries;
 use crate::http::client::ConnectionCloser;
 use crate::http::{Connection, Events, Request, Response, required_headers};
 
@@ -275,7 +276,10 @@ impl PendingResponse {
     #[track_caller]
     pub fn message(&mut self) -> Value {
         match self.messages.recv_timeout(PATIENCE) {
-            Ok(message) => message,
+            Ok(message) => {
+                canaries::assert_unrevealed("a message", &message.to_string());
+                message
+            }
             Err(RecvTimeoutError::Timeout) => panic!("no message arrived within {PATIENCE:?}"),
             Err(RecvTimeoutError::Disconnected) => panic!("the stream ended without a response"),
         }

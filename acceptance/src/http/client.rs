@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::canaries;
+
 /// How long one read may take: only a server that hangs takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -68,6 +70,9 @@ impl Request {
     /// Adds a field, also beside one of the same name.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
+        if name.eq_ignore_ascii_case("authorization") {
+            canaries::watch_authorization(value);
+        }
         self.fields.push((name.to_owned(), value.to_owned()));
         self
     }
@@ -116,7 +121,11 @@ impl Request {
     pub fn send(&self, address: SocketAddr) -> Result<Response, String> {
         let mut connection = Connection::open(address)?;
         connection.write(&self.bytes(address))?;
-        connection.response()
+        let response = connection.response()?;
+        if self.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+            canaries::assert_unrevealed("a response", &response.text());
+        }
+        Ok(response)
     }
 }
 

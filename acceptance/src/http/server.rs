@@ -13,6 +13,7 @@ use std::time::Duration;
 use creole_test_wait::blocking::eventually;
 use tempfile::TempDir;
 
+use crate::canaries;
 use crate::process_under_test::resource_usage::ResourceUsage;
 use crate::process_under_test::{ChildGuard, serve};
 use crate::stage::stdio::repository;
@@ -106,6 +107,12 @@ impl ListeningServer {
             Some(code) => Err(format!("exit code {code}")),
             None => Err("it ended by the signal instead of by itself".to_owned()),
         }
+    }
+}
+
+impl Drop for ListeningServer {
+    fn drop(&mut self) {
+        canaries::assert_absent("the log of a server", &self.log());
     }
 }
 

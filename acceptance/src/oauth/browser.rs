@@ -11,16 +11,29 @@ const MAX_REDIRECTS: usize = 10;
 #[derive(Debug, Default)]
 pub struct Browser {
     cookies: Vec<(String, String)>,
+    /// The person who fills in forms of logins, and consents.
+    person: Option<String>,
 }
 
 impl Browser {
+    /// The browser of a person who fills in the forms that `oidc-provider` has for development.
+    #[must_use]
+    pub fn of(person: &str) -> Self {
+        Self { cookies: Vec::new(), person: Some(person.to_owned()) }
+    }
+
     /// Opens an address and follows redirects. Returns the first address at another origin, or the address of the page
     /// that the browser ends at.
     pub fn open(&mut self, url: &str) -> Result<String, String> {
         let (origin, _) = parts(url)?;
         let mut current = url.to_owned();
         for _ in 0..MAX_REDIRECTS {
-            let response = self.get(&current)?;
+            let mut response = self.get(&current)?;
+            if let Some((action, form)) = self.filled_in(&response) {
+                let request = Request::to("POST", parts(&action)?.1, form)
+                    .with("Content-Type", "application/x-www-form-urlencoded");
+                response = self.send(request, origin)?;
+            }
             match redirect(&response, origin) {
                 Some(next) if next.starts_with(&format!("{origin}/")) => current = next,
                 Some(elsewhere) => return Ok(elsewhere),
@@ -50,6 +63,14 @@ impl Browser {
         let response = self.send(request, origin)?;
         let next = redirect(&response, origin).ok_or_else(|| response.text())?;
         self.open(&next).map(drop)
+    }
+
+    /// The address of the form in a page, and what the person enters.
+    fn filled_in(&self, page: &Response) -> Option<(String, String)> {
+        let (person, text) = (self.person.as_ref()?, page.text());
+        let action = text.split("action=\"").nth(1)?.split('"').next()?.to_owned();
+        let prompt = text.split("name=\"prompt\" value=\"").nth(1)?.split('"').next()?;
+        Some((action, format!("prompt={prompt}&login={person}&password=any")))
     }
 
     fn get(&mut self, url: &str) -> Result<Response, String> {

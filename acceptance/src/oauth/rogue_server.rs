@@ -1,6 +1,6 @@
 //! An authorization server with the MCP server that it protects, which misbehave as a test wants.
 //!
-//! Without a misbehaviour a login succeeds. All secrets that it gives contain [`CANARY`], so that a test finds them
+//! Without a misbehaviour a login succeeds. All secrets that it gives contain [`CANARY`](crate::canaries::MARK), so that a test finds them
 //! wherever they leak to.
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,10 +13,8 @@ use std::time::Duration;
 use creole_test_wait::blocking::delay;
 use serde_json::{Value, json};
 
+use crate::canaries::MARK as CANARY;
 use crate::gateway::ScriptedReplies;
-
-/// A part of every secret.
-const CANARY: &str = "canary-";
 
 /// The time between two bytes of a slow response.
 const SLOW: Duration = Duration::from_secs(1);
@@ -32,6 +30,8 @@ pub struct RogueRequest {
     pub query: String,
     /// Its `Authorization` header.
     pub authorization: Option<String>,
+    /// Its `Mcp-Session-Id` header.
+    pub session: Option<String>,
     /// Its body.
     pub body: String,
 }
@@ -287,13 +287,14 @@ fn read(stream: &TcpStream) -> Option<RogueRequest> {
     let mut words = line.split(' ');
     let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let (mut authorization, mut length) = (None, 0);
+    let (mut authorization, mut session, mut length) = (None, None, 0);
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         match name.to_ascii_lowercase().as_str() {
             "authorization" => authorization = Some(value.trim().to_owned()),
+            "mcp-session-id" => session = Some(value.trim().to_owned()),
             "content-length" => length = value.trim().parse().ok()?,
             _ => {}
         }
@@ -306,6 +307,7 @@ fn read(stream: &TcpStream) -> Option<RogueRequest> {
         path: path.to_owned(),
         query: query.to_owned(),
         authorization,
+        session,
         body,
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! `acceptance/peers/README.md` describes them. Its pages log `alice` in and consent by themselves.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -10,20 +10,30 @@ use std::thread;
 
 use serde_json::Value;
 
+use super::if_installed;
 use super::install::{Missing, node, npm_packages};
+use crate::canaries::{SourceGuard, watch_source};
 use crate::http::Request;
 use crate::process_under_test::ChildGuard;
 
 /// A running authorization server with its protected servers. It ends when dropped.
-#[derive(Debug)]
 pub struct IdentityProvider {
     _process: ChildGuard,
     description: Value,
+    _secrets: SourceGuard,
+}
+
+/// A running authorization server with these options. `None` if it cannot be installed, as for [`if_installed`].
+#[track_caller]
+#[must_use]
+pub fn provider(options: &[&str]) -> Option<IdentityProvider> {
+    if_installed("oidc-provider", IdentityProvider::start(options))
 }
 
 /// The command that starts the servers. Installs them if needed.
 pub fn command() -> Result<Vec<OsString>, Missing> {
-    let scripts = ["main", "provider", "server", "dpop"].map(|name| format!("idp/{name}.mjs"));
+    let names = ["main", "provider", "server", "dpop", "assertions", "client_document"];
+    let scripts = names.map(|name| format!("idp/{name}.mjs"));
     let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
     let folder = npm_packages("idp", "idp", &scripts)?;
     Ok(vec![node()?.into(), folder.join("main.mjs").into()])
@@ -32,9 +42,15 @@ pub fn command() -> Result<Vec<OsString>, Missing> {
 impl IdentityProvider {
     /// Starts the servers with these options, and waits until they listen.
     pub fn start(options: &[&str]) -> Result<Self, Missing> {
+        Self::start_with(options, &[])
+    }
+
+    /// The same with these variables.
+    pub fn start_with(options: &[&str], variables: &[(&str, &OsStr)]) -> Result<Self, Missing> {
         let words = command()?;
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).args(options).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(&words[1..]).args(options).envs(variables.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = ChildGuard::start(&mut command);
         let mut line = String::new();
         if let Some(output) = process.child().stdout.take() {
@@ -44,12 +60,14 @@ impl IdentityProvider {
             // The provider fails if its further output is not read.
             thread::spawn(move || io::copy(&mut output, &mut io::sink()));
         }
-        let description = serde_json::from_str(&line)
+        let description: Value = serde_json::from_str(&line)
             .map_err(|error| Missing(format!("oidc-provider did not start: {error}: {line}")))?;
-        Ok(Self { _process: process, description })
+        let origin = description["origin"].as_str().unwrap_or_default().to_owned();
+        let secrets = watch_source(move || secrets(&origin));
+        Ok(Self { _process: process, description, _secrets: secrets })
     }
 
-    /// A member of what the servers say about themselves: `origin`, `issuer`, `service`, `robot`.
+    /// A member of what the servers say about themselves, such as `/origin` or `/service/secret`.
     #[must_use]
     pub fn told(&self, pointer: &str) -> String {
         let value = self.description.pointer(pointer).and_then(Value::as_str);
@@ -114,6 +132,15 @@ impl IdentityProvider {
         let response = Request::new("GET", path).send(address(&self.told("/origin")));
         response.expect("a response").message()
     }
+}
+
+/// The codes and tokens that the authorization server has issued so far.
+fn secrets(origin: &str) -> Vec<String> {
+    let response = Request::new("GET", "/test/secrets").send(address(origin));
+    // It may have ended already.
+    let listed = response.map(|response| response.message()).unwrap_or_default();
+    let listed = listed.as_array().into_iter().flatten();
+    listed.filter_map(|secret| secret.as_str().map(str::to_owned)).collect()
 }
 
 /// The socket of an origin of this machine.

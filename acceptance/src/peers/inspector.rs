@@ -1,5 +1,7 @@
 //! Drives the Inspector's command line, with one process and one connection for each step.
 
+use std::net::TcpListener;
+use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
@@ -17,7 +19,9 @@ pub(super) fn run(
 ) -> Result<Value, String> {
     let mut document = Map::new();
     let mut errors = Vec::new();
-    let welcome = invoke(installed, mode, &["initialize".into()], server, deadline)?;
+    let home = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let home = home.path();
+    let welcome = invoke(installed, mode, &["initialize".into()], server, home, deadline)?;
     let initialize_result =
         result(&welcome).map_err(|error| format!("the Inspector failed: {error}"))?;
     document.insert("sdk".into(), json!(Peer::Inspector.name()));
@@ -29,7 +33,7 @@ pub(super) fn run(
         requests.extend(requested(step)?);
     }
     for Request { name, arguments, names } in requests {
-        let output = invoke(installed, mode, &arguments, server, deadline)?;
+        let output = invoke(installed, mode, &arguments, server, home, deadline)?;
         match result(&output) {
             Ok(value) => {
                 let value = names.map_or_else(|| value.clone(), |key| named(&value[name], key));
@@ -91,6 +95,7 @@ fn invoke(
     mode: Mode,
     words: &[String],
     server: Server<'_>,
+    home: &Path,
     deadline: Instant,
 ) -> Result<Output, String> {
     let mut command = installed.command();
@@ -104,6 +109,17 @@ fn invoke(
     match server {
         Server::Command(started) => {
             command.arg("--method").args(words).arg("--").args(started);
+        }
+        Server::Protected { url, browser } => {
+            // Without these it would only log in at a terminal, and store the login of the user who runs the tests.
+            command.env("MCP_AUTO_OPEN_ENABLED", "true").env("BROWSER", browser);
+            command.env("MCP_STORAGE_DIR", home).env("MCP_INSPECTOR_SECRET_STORE", "file");
+            command.env("HOME", home).env_remove("DISPLAY");
+            let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+            let port = port.map_err(|error| error.to_string())?.port();
+            command.args([url, "--transport", "http", "--callback-url"]);
+            command.arg(format!("http://127.0.0.1:{port}/oauth/callback"));
+            command.arg("--method").args(words);
         }
         Server::Url { url, header } => {
             command.args([url, "--transport", "http"]);

@@ -109,9 +109,10 @@ pub fn install_all() -> Result<(), String> {
     jobs.extend(environments.map(|name| job(name, move || zoo::installed(name).map(drop))));
     // One after the other: the system's package manager does not run concurrently.
     #[cfg(unix)]
-    jobs.push(job("postgres, wordpress", || {
+    jobs.push(job("postgres, wordpress, glewlwyd", || {
         super::postgres::programs()?;
-        super::wordpress::WordPress::prepared().map(drop)
+        super::wordpress::WordPress::prepared()?;
+        super::glewlwyd::prepared()
     }));
     let missing = side_by_side(jobs);
     if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
@@ -157,7 +158,11 @@ pub fn installed(peer: Peer) -> Result<Installed, Missing> {
                 Peer::TypeScriptV2 => ("typescript/v2", "typescript/v2/peer.mjs"),
                 _ => ("typescript/v1", "typescript/v1/peer.mjs"),
             };
-            let folder = npm_packages(peer.name(), own, &["typescript/common.mjs", script])?;
+            let folder = npm_packages(
+                peer.name(),
+                own,
+                &["typescript/common.mjs", "typescript/login.mjs", script],
+            )?;
             (node()?, vec![folder.join("peer.mjs").into()])
         }
         Peer::FastMcp | Peer::PythonV1 | Peer::PythonV2 => {

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use super::install::Missing;
 use super::process;
+use crate::canaries;
 use crate::process_under_test::ChildGuard;
 
 /// The time limit for starting a server and for all other commands.
@@ -36,6 +37,7 @@ impl Postgres {
     /// Creates a database cluster and starts a server on it.
     pub fn start() -> Result<Self, Missing> {
         let programs = programs()?;
+        canaries::watch(PASSWORD);
         let folder = tempfile::tempdir().expect("a folder");
         if geteuid().is_root() {
             chown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("another owner");

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::install::{Missing, folder, once, read, source, tool};
+use crate::canaries;
 
 /// How long the database and the site may take to start.
 const BEGINNING: Duration = Duration::from_secs(60);
@@ -120,7 +121,9 @@ impl RunningSite {
     #[must_use]
     pub fn password(&self, user: &str) -> &str {
         let found = self.passwords.iter().find(|(name, _)| name == user);
-        found.map_or("", |(_, password)| password)
+        let password = found.map_or("", |(_, password)| password);
+        canaries::watch(password);
+        password
     }
 
     /// Adds a file to the plugins, or removes it.

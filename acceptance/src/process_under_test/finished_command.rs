@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
+use crate::canaries;
+
 /// The exit code and the output of a command.
 #[derive(Debug, PartialEq)]
 pub struct FinishedCommand {
@@ -41,7 +43,9 @@ impl From<Output> for FinishedCommand {
     fn from(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         let Output { status, stdout, stderr } = output;
-        Self { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+        let (stdout, stderr) = (text(stdout), text(stderr));
+        canaries::assert_absent("the errors of a command", &stderr);
+        Self { code: status.code(), stdout, stderr }
     }
 }
 

@@ -3,7 +3,6 @@
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(clippy::print_stderr, reason = "a skipped test is reported on stderr")]
 
 mod encrypted;
 mod examples;
@@ -14,20 +13,14 @@ mod tasks;
 use std::fs;
 use std::path::Path;
 
+use creole_acceptance::peers::if_installed;
 use creole_acceptance::peers::postgres::Postgres;
 use creole_acceptance::process_under_test::{Server, serve, told};
 
 /// A PostgreSQL server. Returns `None` if it cannot be installed, which is reported on stderr and is a failure with
 /// `CI=true`.
 fn postgres() -> Option<Postgres> {
-    match Postgres::start() {
-        Ok(postgres) => Some(postgres),
-        Err(missing) => {
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "{missing}");
-            eprintln!("NOT TESTED: {missing}");
-            None
-        }
-    }
+    if_installed("PostgreSQL", Postgres::start())
 }
 
 /// Starts a server with this configuration in a folder.

@@ -6,17 +6,16 @@
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(clippy::print_stderr, reason = "a skipped test is reported on stderr")]
 
 mod definitions;
 mod http;
 mod schema;
 
 use std::path::Path;
-use std::{env, thread};
+use std::thread;
 
 use creole_acceptance::peers;
-use creole_acceptance::peers::{Missing, Mode, Peer, Steps};
+use creole_acceptance::peers::{Mode, Peer, Steps, if_installed, is_installed};
 use creole_acceptance::process_under_test::Server;
 use creole_acceptance::stage::stdio::binary;
 use serde_json::{Value, json};
@@ -232,21 +231,6 @@ fn expected_revision(peer: Peer, mode: Mode) -> &'static str {
         Mode::Default if [Peer::FastMcp, Peer::PythonV2].contains(&peer) => STATELESS,
         Mode::Default => HANDSHAKE,
     }
-}
-
-/// Whether the peer is installed. If not, this is reported on stderr, and with `CI=true` the test fails.
-fn is_installed(peer: Peer) -> bool {
-    if_installed(peer.name(), peers::installed(peer)).is_some()
-}
-
-/// The installed peer, or `None`, which is reported on stderr.
-fn if_installed<T>(name: &str, installed: Result<T, Missing>) -> Option<T> {
-    installed
-        .inspect_err(|missing| {
-            assert!(env::var("CI").as_deref() != Ok("true"), "{name} is not installed: {missing}");
-            eprintln!("NOT TESTED with {name}: {missing}");
-        })
-        .ok()
 }
 
 /// The command that serves a preset with this data directory. `env` sets it, because some SDKs do not pass their

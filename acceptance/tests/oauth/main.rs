@@ -4,7 +4,6 @@
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(clippy::print_stderr, reason = "a skipped test is reported on stderr")]
 
 mod attacks;
 mod limits;
@@ -12,26 +11,15 @@ mod person;
 mod program;
 mod refresh;
 
-use std::env;
 use std::sync::Arc;
 
 use creole::client::oauth::{LoginKey, LoginMethod, LoginStore, OAuthCredentials, OAuthOptions};
 use creole::client::{Address, Client, HttpAddress};
 use creole::proto::fault::Fault;
 use creole_acceptance::oauth::AutomaticPerson;
-use creole_acceptance::peers::idp::IdentityProvider;
+use creole_acceptance::peers::idp::provider;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// A running `oidc-provider`, or nothing if it cannot be installed.
-#[track_caller]
-fn provider(options: &[&str]) -> Option<IdentityProvider> {
-    let started = IdentityProvider::start(options).map_err(|missing| {
-        assert!(env::var("CI").as_deref() != Ok("true"), "{missing}");
-        eprintln!("NOT TESTED: {missing}");
-    });
-    started.ok()
-}
 
 /// A folder for logins.
 fn store() -> (TempDir, LoginStore) {

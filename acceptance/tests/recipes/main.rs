@@ -3,11 +3,7 @@
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "skipped tests and measurements are reported"
-)]
+#![allow(clippy::print_stdout, reason = "measurements are reported")]
 
 mod command;
 mod endings;
@@ -21,6 +17,7 @@ mod service;
 use std::fs;
 use std::path::Path;
 
+use creole_acceptance::canaries;
 use creole_acceptance::process_under_test::{Server, serve, told};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -44,6 +41,9 @@ impl ConfiguredServer {
         let words = [&["creole.toml"], words].concat();
         let mut command = serve(folder.path(), &words);
         command.envs(variables.iter().copied());
+        for (_, secret) in variables.iter().filter(|(name, _)| *name == "SECRET") {
+            canaries::watch(secret);
+        }
         let server = Server::start_command(command).greeted();
         Self { server, folder }
     }

@@ -4,7 +4,6 @@
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(clippy::print_stderr, reason = "a skipped test is reported on stderr")]
 
 mod check;
 mod clients;

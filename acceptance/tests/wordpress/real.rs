@@ -3,15 +3,14 @@
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use base64_of::encoded;
+use creole_acceptance::canaries::base64;
 use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::peers;
 use creole_acceptance::peers::wordpress::{RunningSite, WordPress};
-use creole_acceptance::peers::{Mode, Peer, Steps};
+use creole_acceptance::peers::{Mode, Peer, Steps, if_installed, is_installed};
 use creole_acceptance::stage::stdio::repository;
 use serde_json::{Value, json};
 
-use crate::clients::if_installed;
 use crate::faults::called_as;
 use crate::stage::{PATH, SiteBackend, SiteStage, front, front_with_every_tool};
 use crate::transcripts;
@@ -36,7 +35,7 @@ pub(crate) fn early_auth() -> String {
 
 /// The `Authorization` header of a user of the site.
 pub(crate) fn header_of(site: &RunningSite, user: &str) -> String {
-    format!("Basic {}", encoded(&format!("{user}:{}", site.password(user))))
+    format!("Basic {}", base64(format!("{user}:{}", site.password(user)).as_bytes()))
 }
 
 impl SiteBackend for Rc<RunningSite> {
@@ -46,7 +45,7 @@ impl SiteBackend for Rc<RunningSite> {
 
     fn header_of(&self, user: &str) -> String {
         match user {
-            "wrong" => format!("Basic {}", encoded("admin:abcd efgh ijkl")),
+            "wrong" => format!("Basic {}", base64(b"admin:abcd efgh ijkl")),
             user => header_of(self, user),
         }
     }
@@ -115,7 +114,7 @@ fn the_curl_sequence_of_the_document_runs_unchanged() {
 #[test]
 fn the_inspector_lists_and_calls_with_a_password_of_the_site() {
     let Some(site) = site(&[]) else { return };
-    if if_installed("the Inspector", peers::installed(Peer::Inspector)).is_none() {
+    if !is_installed(Peer::Inspector) {
         return;
     }
     let (server, _data) = front(&site.url());
@@ -379,22 +378,5 @@ fn a_site_that_checks_passwords_late_is_not_believed() {
     ] {
         let message = service.fails(tool, arguments);
         assert!(message.contains("checks Application Passwords too late"), "{tool}: {message}");
-    }
-}
-
-/// Base64 in the form of curl.
-mod base64_of {
-    pub(super) fn encoded(text: &str) -> String {
-        const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let group = |bytes: &[u8]| {
-            let value = bytes.iter().fold(0_u32, |value, byte| value << 8 | u32::from(*byte))
-                << (8 * (3 - bytes.len()));
-            let letter = |index: usize| match index <= bytes.len() {
-                true => char::from(LETTERS[(value >> (18 - 6 * index) & 63) as usize]),
-                false => '=',
-            };
-            (0..4).map(letter).collect::<String>()
-        };
-        text.as_bytes().chunks(3).map(group).collect()
     }
 }

@@ -7,13 +7,14 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import * as types from '@modelcontextprotocol/sdk/types.js';
 
 import { CAPABILITIES, IDENTITY, STEP_MILLISECONDS, every, start } from './common.mjs';
+import { Person, connectAs } from './login.mjs';
 
 /** The transport to a server: a URL that ends in `/sse` uses the one of 2024-11-05. */
-async function over(server) {
+async function over(server, authProvider) {
   if (!server.url) return new StdioClientTransport(server);
   if (server.url.pathname.endsWith('/sse')) return new SSEClientTransport(server.url);
   const newer = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
-  return new newer.StreamableHTTPClientTransport(server.url);
+  return new newer.StreamableHTTPClientTransport(server.url, { authProvider });
 }
 
 async function connect({ mode, server, notes }) {
@@ -28,7 +29,7 @@ async function connect({ mode, server, notes }) {
   client.setRequestHandler(types.ListRootsRequestSchema, notes.roots);
   client.setNotificationHandler(types.ToolListChangedNotificationSchema, notes.heardToolsChanged);
   client.onerror = error => notes.failed('transport', error);
-  const transport = await over(server);
+  const person = server.login && new Person(server.login);
   // The SDK does not expose the negotiated revision.
   let protocol;
   const request = client.request.bind(client);
@@ -38,7 +39,8 @@ async function connect({ mode, server, notes }) {
     return result;
   };
   const within = { timeout: STEP_MILLISECONDS };
-  await client.connect(transport, within);
+  const finish = (transport, returned) => transport.finishAuth(returned.get('code'));
+  await connectAs(person, client, { open: () => over(server, person), finish, within, notes });
   const names = async (page, field, key) =>
     (await every(params => page(params, within), field)).map(entry => entry[key]);
   return {

@@ -4,6 +4,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 import { CAPABILITIES, IDENTITY, STEP_MILLISECONDS, start } from './common.mjs';
+import { Person, connectAs } from './login.mjs';
 
 /** The SDK's name of each mode; the default is legacy. */
 const MODES = { auto: 'auto', legacy: 'legacy', modern: { pin: '2026-07-28' } };
@@ -17,10 +18,13 @@ async function connect({ mode, server, notes }) {
   client.setNotificationHandler('notifications/tools/list_changed', notes.heardToolsChanged);
   client.onerror = error => notes.failed('transport', error);
   const within = { timeout: STEP_MILLISECONDS };
-  const transport = server.url
-    ? new StreamableHTTPClientTransport(server.url)
-    : new StdioClientTransport(server);
-  await client.connect(transport, within);
+  const person = server.login && new Person(server.login);
+  const open = () =>
+    server.url
+      ? new StreamableHTTPClientTransport(server.url, { authProvider: person })
+      : new StdioClientTransport(server);
+  const finish = (transport, returned) => transport.finishAuth(returned);
+  await connectAs(person, client, { open, finish, within, notes });
   const names = (entries, key) => entries.map(entry => entry[key]);
   return {
     protocol: client.getNegotiatedProtocolVersion(),
