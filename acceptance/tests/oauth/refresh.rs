@@ -18,7 +18,7 @@ use crate::{call, connect, expire, key, person, provider, reason, store, stored,
 const SHARERS: usize = 8;
 
 /// How often a process is killed while it refreshes.
-const KILLS: usize = 25;
+const KILLS: usize = 50;
 
 /// Logs `alice` in and stores the login.
 async fn log_in(url: &str, store: &LoginStore) {

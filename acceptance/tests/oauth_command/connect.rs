@@ -11,17 +11,17 @@ use crate::{Home, provider};
 
 /// The two ways in which clients speak.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Era {
+pub(crate) enum Era {
     /// 2025-11-25.
     Sessions,
     /// 2026-07-28.
     Stateless,
 }
 
-const ERAS: [Era; 2] = [Era::Sessions, Era::Stateless];
+pub(crate) const ERAS: [Era; 2] = [Era::Sessions, Era::Stateless];
 
 /// A client that has started `creole connect`.
-struct Client {
+pub(crate) struct Client {
     server: Server,
     era: Era,
     capabilities: Value,
@@ -48,15 +48,20 @@ impl Arrived {
 
 impl Client {
     /// A client whose user has no browser on this machine.
-    fn without_browser(home: &Home, url: &str, era: Era, capabilities: Value) -> Self {
+    pub(crate) fn without_browser(home: &Home, url: &str, era: Era, capabilities: Value) -> Self {
         let mut command = home.command(&["connect", url]);
         command.env_remove("BROWSER");
         Self::start(command, era, capabilities)
     }
 
-    fn start(command: Command, era: Era, capabilities: Value) -> Self {
+    pub(crate) fn start(command: Command, era: Era, capabilities: Value) -> Self {
         let server = Server::start_command(command);
         Self { server, era, capabilities, last_id: 0, others: Vec::new() }
+    }
+
+    /// The process that serves the client.
+    pub(crate) fn into_server(self) -> Server {
+        self.server
     }
 
     fn send(&mut self, method: &str, mut params: Value) {
@@ -95,21 +100,30 @@ impl Client {
         self.next().response()
     }
 
-    /// The first request of its era.
+    /// Sends the first request of its era, and takes its response.
     #[track_caller]
-    fn open(&mut self) -> Value {
+    pub(crate) fn open(&mut self) -> Value {
+        self.send_first();
+        self.first_response()
+    }
+
+    pub(crate) fn send_first(&mut self) {
         if self.era == Era::Stateless {
-            return self.request("server/discover", json!({}));
+            return self.send("server/discover", json!({}));
         }
-        let response = self.request(
-            "initialize",
-            json!({
-                "protocolVersion": "2025-11-25",
-                "capabilities": self.capabilities,
-                "clientInfo": {"name": "acceptance", "version": "1"},
-            }),
-        );
-        if response["error"].is_null() {
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": self.capabilities,
+            "clientInfo": {"name": "acceptance", "version": "1"},
+        });
+        self.send("initialize", params);
+    }
+
+    /// The response to the first request. It ends the handshake of a session.
+    #[track_caller]
+    pub(crate) fn first_response(&mut self) -> Value {
+        let response = self.next().response();
+        if self.era == Era::Sessions && response["error"].is_null() {
             let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
             self.server.write(format!("{initialized}\n"));
         }
@@ -123,7 +137,7 @@ impl Client {
     }
 
     #[track_caller]
-    fn calls_whoami(&mut self) {
+    pub(crate) fn calls_whoami(&mut self) {
         let called = self.request("tools/call", json!({"name": "whoami", "arguments": {}}));
         assert!(told(&called).unwrap().contains("alice"), "{called}");
     }
@@ -191,7 +205,7 @@ fn shows_urls() -> Value {
 
 /// Checks that an error says which server wants a login, and what to run.
 #[track_caller]
-fn names_the_command(response: &Value, url: &str) {
+pub(crate) fn names_the_command(response: &Value, url: &str) {
     let message = response["error"]["message"].as_str().unwrap_or_default();
     let host = url.trim_start_matches("http://").trim_end_matches("/mcp");
     let expected = format!("`{host}` requires a login; run: creole login {url}");

@@ -4,32 +4,28 @@
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
-#![allow(clippy::print_stderr, reason = "a skipped test is reported on stderr")]
 
+mod client_document;
 mod connect;
+mod gateways;
 mod headless;
+mod hold;
 mod messages;
 mod processes;
+mod programs;
 mod verbs;
 
-use std::env;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
-use creole_acceptance::peers::idp::IdentityProvider;
+use creole_acceptance::canaries;
+use creole_acceptance::peers::idp::provider;
 use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use creole_acceptance::stage::stdio::binary;
+use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// A running `oidc-provider`, or nothing if it cannot be installed.
-#[track_caller]
-fn provider(options: &[&str]) -> Option<IdentityProvider> {
-    let started = IdentityProvider::start(options).map_err(|missing| {
-        assert!(env::var("CI").as_deref() != Ok("true"), "{missing}");
-        eprintln!("NOT TESTED: {missing}");
-    });
-    started.ok()
-}
 
 /// The home of a user whose browser needs no person.
 struct Home(TempDir);
@@ -46,7 +42,7 @@ impl Home {
 
     /// The arguments that the browser was started with, one line for each start.
     fn browser_log(&self) -> String {
-        std::fs::read_to_string(self.0.path().join("browser.log")).unwrap_or_default()
+        fs::read_to_string(self.0.path().join("browser.log")).unwrap_or_default()
     }
 
     /// A command of this user.
@@ -65,6 +61,15 @@ impl Home {
         command
     }
 
+    /// Writes a secret into a file in the folder `secrets`.
+    fn write_secret(&self, name: &str, secret: &str) {
+        canaries::watch(secret);
+        let folder = self.0.path().join("secrets");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(name), format!("{secret}\n")).unwrap();
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     /// Runs a command to its end.
     #[track_caller]
     fn run(&self, words: &[&str]) -> FinishedCommand {
@@ -74,7 +79,7 @@ impl Home {
     /// The file of the only login.
     #[track_caller]
     fn login_file(&self) -> PathBuf {
-        let entries = std::fs::read_dir(self.logins()).unwrap();
+        let entries = fs::read_dir(self.logins()).unwrap();
         let paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         let is_login = |path: &&PathBuf| {
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -82,6 +87,21 @@ impl Home {
         };
         paths.iter().find(is_login).unwrap_or_else(|| panic!("no login: {paths:?}")).clone()
     }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let folders = [self.logins(), self.0.path().join("secrets")];
+        let is_for_secrets = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+        canaries::assert_absent_in_files(self.0.path(), is_for_secrets);
+    }
+}
+
+/// Makes the access token of a stored login look expired.
+fn expire(login_file: &Path) {
+    let mut login: Value = serde_json::from_slice(&fs::read(login_file).unwrap()).unwrap();
+    (login["created_at"], login["expires_at"]) = (json!(0), json!(1));
+    fs::write(login_file, login.to_string()).unwrap();
 }
 
 /// The last line of stderr.

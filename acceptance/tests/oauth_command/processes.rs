@@ -7,18 +7,10 @@ use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use creole_acceptance::process_under_test::{call, handshake};
 use serde_json::{Value, json};
 
-use crate::{Home, provider};
+use crate::{Home, expire, provider};
 
 /// How many processes share a login.
 const SHARERS: usize = 8;
-
-/// Makes the access token of the stored login look expired.
-fn expire(home: &Home) {
-    let file = home.login_file();
-    let mut login: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-    (login["created_at"], login["expires_at"]) = (json!(0), json!(1));
-    fs::write(&file, login.to_string()).unwrap();
-}
 
 #[test]
 fn commands_with_an_expired_login_send_one_refresh() {
@@ -26,7 +18,7 @@ fn commands_with_an_expired_login_send_one_refresh() {
     let (home, url) = (Home::new(), provider.server("/mcp"));
     home.run(&["login", &url]).succeeded();
     for round in 1..=2 {
-        expire(&home);
+        expire(&home.login_file());
         let mut command = home.command(&["call", &url, "whoami"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let started: Vec<_> = (0..SHARERS).map(|_| command.spawn().unwrap()).collect();
@@ -53,7 +45,7 @@ fn no_secret_is_in_an_argument_or_in_a_log() {
         finished
     };
     let call = used();
-    expire(&home);
+    expire(&home.login_file());
     let refresh = used();
     let renewed: Value = serde_json::from_slice(&fs::read(home.login_file()).unwrap()).unwrap();
     let opened = home.browser_log();

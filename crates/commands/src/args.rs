@@ -155,6 +155,10 @@ pub(crate) struct ConnectArgs {
     pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) client: ClientArgs,
+    /// How long the first request of the client waits for a login, in seconds. Most clients give up after 60.
+    #[arg(long, value_name = "SECONDS", default_value_t = 50)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=600))]
+    pub(crate) login_wait: u64,
     /// Log every step, and send the location of failures to the client.
     #[arg(long)]
     pub(crate) debug: bool,

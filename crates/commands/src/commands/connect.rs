@@ -61,7 +61,8 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<(), Failure> {
         let server = match &login {
             Some((_, Some(login))) => {
                 let (login, federation) = (Arc::clone(login), federation.clone());
-                server.with(LoginLayer { login, federation })
+                let hold = Duration::from_secs(args.login_wait);
+                server.with(LoginLayer { login, federation, hold })
             }
             _ => server,
         };

@@ -14,12 +14,9 @@ use creole::{BoxFuture, Call, Context, Middleware, Next};
 use creole_gateway::federation::Federation;
 use creole_gateway::upstream::Upstream;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{ASKED, AskedLogin, ClientLogin, LoginState, NOBODY};
-
-/// How long the first responses of a client wait for a login. Clients give up after 60 seconds.
-const HOLD: Duration = Duration::from_secs(50);
 
 /// How often a held response looks whether the server is ready.
 const LOOK: Duration = Duration::from_millis(200);
@@ -37,6 +34,8 @@ const KEY: &str = "creole-login";
 pub(crate) struct LoginLayer {
     pub(crate) login: Arc<ClientLogin>,
     pub(crate) federation: Federation,
+    /// How long the first responses of a client wait for a login.
+    pub(crate) hold: Duration,
 }
 
 impl Middleware for LoginLayer {
@@ -145,9 +144,12 @@ impl LoginLayer {
     /// Lets a request wait while the only server is not available because of a login.
     async fn hold(&self, call: Call, next: Next<'_>) -> Outcome {
         let login = &*self.login;
-        let until = Instant::now() + HOLD;
+        let until = Instant::now() + self.hold;
         loop {
-            let attempt = self.attempt(&call, next).await;
+            let attempt = tokio::select! {
+                attempt = self.attempt(&call, next) => attempt,
+                () = self.wait_in_vain(until) => return Outcome::Fail(login.required_fault()),
+            };
             match attempt.fault() {
                 Some(fault) if fault.detail.contains(NOBODY) => {
                     return Outcome::Fail(login.required_fault());
@@ -162,6 +164,14 @@ impl LoginLayer {
                 return Outcome::Fail(login.required_fault());
             }
             self.wait_for_attempt().await;
+        }
+    }
+
+    /// Waits until this time, and then until a person is asked: the call was not passed on then.
+    async fn wait_in_vain(&self, until: Instant) {
+        sleep_until(until).await;
+        while self.login.asked().is_none() {
+            sleep(LOOK).await;
         }
     }
 
