@@ -6,9 +6,12 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use creole_acceptance::http::Request;
+use creole_acceptance::canaries;
+use creole_acceptance::http::{Request, Response};
 use creole_acceptance::oauth::browser::Browser;
 use creole_acceptance::process_under_test::{ChildGuard, PATIENCE};
+
+use sha2::{Digest, Sha256};
 
 use crate::{Home, provider};
 
@@ -71,7 +74,24 @@ impl Waiting {
 fn visit(url: &str) -> u16 {
     let (host, target) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let address: SocketAddr = host.parse().unwrap();
-    Request::new("GET", &format!("/{target}")).send(address).unwrap().head.status
+    let page = Request::new("GET", &format!("/{target}")).send(address).unwrap();
+    shows_its_style(&page);
+    page.head.status
+}
+
+/// Checks that a browser applies the style of a page and nothing else, and that the page names no part of the login.
+#[track_caller]
+fn shows_its_style(page: &Response) {
+    let text = page.text();
+    let style = text.split("<style>").nth(1).and_then(|rest| rest.split("</style>").next());
+    let hash = canaries::base64(&Sha256::digest(style.unwrap()));
+    let policy = page.head.field("content-security-policy").unwrap();
+    let expected = format!("default-src 'none'; style-src 'sha256-{hash}'; frame-ancestors 'none'");
+    assert_eq!(policy, expected);
+    for part in ["<h1>", "name=\"viewport\"", "prefers-color-scheme:dark"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("code=") && !text.contains("<script"), "{text}");
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! The listener that a browser returns to after a login: on this machine only, for one address, within limits.
 
+mod page;
+
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+
+use self::page::Page;
 
 /// The path of the redirect address.
 const PATH: &str = "/callback";
@@ -174,65 +178,6 @@ fn query(head: &str, port: u16) -> Result<String, Page> {
         (false, _) => Err(Page::NotFound),
         (true, false) => Err(Page::OtherMethod),
         (true, true) => Ok(query.to_owned()),
-    }
-}
-
-/// What the browser shows. Nothing of the request is part of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Page {
-    Received,
-    Failed,
-    OtherLogin,
-    OtherHost,
-    NotFound,
-    OtherMethod,
-    TooLong,
-}
-
-impl Page {
-    /// The page for the response to the login.
-    fn of_response(query: &str) -> Self {
-        let is_error = query.split('&').any(|pair| pair.starts_with("error="));
-        if is_error { Self::Failed } else { Self::Received }
-    }
-
-    fn status_and_text(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Received => ("200 OK", "Creole has received the login. You may close this page."),
-            Self::Failed => (
-                "200 OK",
-                "Creole: the login was not completed. Creole says why where you started it. You may close this page.",
-            ),
-            Self::OtherLogin => (
-                "400 Bad Request",
-                "Creole: this is not the response to the login that Creole waits for. Creole is still waiting.",
-            ),
-            Self::OtherHost => ("403 Forbidden", "Creole: this address is not used."),
-            Self::NotFound => ("404 Not Found", "Creole: there is nothing at this address."),
-            Self::OtherMethod => ("405 Method Not Allowed", "Creole: open this page with GET."),
-            Self::TooLong => {
-                ("431 Request Header Fields Too Large", "Creole: the request is too long.")
-            }
-        }
-    }
-
-    fn response(self) -> String {
-        let (status, text) = self.status_and_text();
-        let body = format!(
-            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Creole</title><p>{text}</p></html>\n"
-        );
-        let allow = if self == Self::OtherMethod { "Allow: GET\r\n" } else { "" };
-        format!(
-            "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n{allow}\
-            Cache-Control: no-store\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n\
-            Referrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        )
-    }
-
-    async fn send(self, stream: &mut TcpStream) -> io::Result<()> {
-        stream.write_all(self.response().as_bytes()).await?;
-        stream.shutdown().await
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{MAX_CONNECTIONS, MAX_HEAD, Page, RedirectListener, registered_port};
+use super::{MAX_CONNECTIONS, MAX_HEAD, RedirectListener, registered_port};
 
 /// The response to a request.
 async fn send(port: u16, request: &str) -> String {
@@ -109,10 +109,4 @@ fn another_address_has_no_port_of_ours() {
     {
         assert_eq!(registered_port(other), None, "{other}");
     }
-}
-
-#[test]
-fn a_declined_login_is_not_reported_as_received() {
-    assert_eq!(Page::of_response("state=s&error=access_denied"), Page::Failed);
-    assert_eq!(Page::of_response("state=s&code=error="), Page::Received);
 }
