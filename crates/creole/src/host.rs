@@ -6,6 +6,7 @@
 //!
 //! A call is registered with its canceller before its first poll, so a cancellation can never miss it.
 
+mod caller;
 mod calls;
 mod channel;
 #[cfg(feature = "http")]
@@ -14,6 +15,7 @@ mod state;
 #[cfg(all(test, feature = "http"))]
 mod tests;
 
+pub(crate) use caller::RequestCaller;
 pub(crate) use calls::{HostedCall, OpenCalls, StartedCalls};
 #[cfg(feature = "http")]
 pub(crate) use resubscribe::resubscribe;
@@ -30,7 +32,6 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::call::{ClientChannel, ConnectionId, Origin};
-use crate::principal::Principal;
 use crate::registry::Announcement;
 use crate::server::Service;
 use crate::sync::Mutex;
@@ -130,7 +131,7 @@ impl<S: FrameSink> MachineHost<S> {
         self: &Arc<Self>,
         now: Duration,
         stream: StreamKey,
-        caller: Option<&Principal>,
+        caller: Option<RequestCaller<'_>>,
         act: impl FnOnce(&mut Machine, Duration, &mut Outbox),
     ) -> StartedCalls {
         let mut state = self.lock();
@@ -144,10 +145,13 @@ impl<S: FrameSink> MachineHost<S> {
         self: &Arc<Self>,
         state: &mut HostState<S>,
         stream: StreamKey,
-        caller: Option<&Principal>,
+        caller: Option<RequestCaller<'_>>,
     ) -> StartedCalls {
         let mut started = StartedCalls::default();
         while let Some(call) = state.perform_until_start(&self.service, self.id()) {
+            if let Some(denial) = caller.and_then(|caller| caller.find_denial(&call)) {
+                started.deny(denial, call.caller.rules);
+            }
             started.push(self.register_call(state, call, stream, caller));
         }
         state.take_frames(stream);
@@ -160,12 +164,12 @@ impl<S: FrameSink> MachineHost<S> {
         state: &mut HostState<S>,
         call: Call,
         stream: StreamKey,
-        caller: Option<&Principal>,
+        caller: Option<RequestCaller<'_>>,
     ) -> HostedCall {
         let (key, is_listener) = (call.key, matches!(call.operation, Operation::Listen(_)));
         let channel = Arc::clone(self) as Arc<dyn ClientChannel>;
         let origin = match caller {
-            Some(caller) => self.origin.of_request(caller),
+            Some(caller) => self.origin.of_request(caller.principal),
             None => self.origin.clone(),
         };
         let (future, canceller) = self.service.start_call(call, channel, origin);

@@ -6,6 +6,8 @@
 mod client;
 #[path = "http/principals.rs"]
 mod principals;
+#[path = "http/scopes.rs"]
+mod scopes;
 #[path = "http/sessions.rs"]
 mod sessions;
 #[path = "http/stand_alone.rs"]

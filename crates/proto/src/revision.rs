@@ -124,6 +124,17 @@ pub enum TaskModel {
     Extension,
 }
 
+/// The scopes that a refusal for a missing scope names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeChallenge {
+    /// Those that the operation needs. The client adds the ones that it has
+    /// (2026-07-28 basic/authorization, scope challenge handling).
+    Needed,
+    /// Those that the operation needs and those that the token has. The client requests exactly these
+    /// (2025-11-25 basic/authorization, runtime insufficient scope errors).
+    Union,
+}
+
 /// The id in an error about a message whose id is unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnreadableId {
@@ -209,6 +220,8 @@ pub struct Rules {
     /// Whether a server is its own authorization server, which no document names (2025-03-26 basic/authorization, server
     /// metadata discovery).
     pub own_authorization_server: bool,
+    /// The scopes that a refusal for a missing scope names.
+    pub scope_challenge: ScopeChallenge,
     /// What it means that the stream of a call breaks.
     pub broken_stream: BrokenStream,
     /// Whether an event stream starts with an empty event whose id is a resumption point
@@ -221,6 +234,9 @@ pub struct Rules {
 impl Rules {
     /// The rules of the newest stateless revision. Creole stores definitions, results and requests in its form.
     pub const CANONICAL: &'static Self = &RULES[Revision::V2026_07_28 as usize];
+
+    /// The rules of the oldest revision.
+    pub const OLDEST: &'static Self = &RULES[Revision::V2024_11_05 as usize];
 
     /// The rules of the newest revision with a handshake.
     pub const NEWEST_HANDSHAKE: &'static Self = &RULES[Revision::V2025_11_25 as usize];
@@ -361,6 +377,7 @@ const RULES_2024_11_05: Rules = Rules {
     version_header: false,
     mirrored_headers: false,
     own_authorization_server: false,
+    scope_challenge: ScopeChallenge::Union,
     broken_stream: BrokenStream::Resumable,
     primed_streams: false,
     errors: ERRORS_BEFORE_2025_11_25,
@@ -440,6 +457,7 @@ static RULES: [Rules; 5] = [
         version_header: true,
         mirrored_headers: true,
         own_authorization_server: false,
+        scope_challenge: ScopeChallenge::Needed,
         broken_stream: BrokenStream::Cancels,
         primed_streams: false,
         errors: &[],

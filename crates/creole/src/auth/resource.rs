@@ -75,7 +75,9 @@ pub struct Resource {
 }
 
 impl Resource {
-    pub(crate) fn new(settings: ResourceSettings, scopes: Arc<ScopeRules>) -> Self {
+    /// A resource with these settings, whose operations require these scopes.
+    #[must_use]
+    pub fn new(settings: ResourceSettings, scopes: Arc<ScopeRules>) -> Self {
         Self { settings, scopes }
     }
 

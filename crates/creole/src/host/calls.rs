@@ -3,12 +3,14 @@
 use std::task::{Context, Poll};
 
 use creole_proto::operation::Outcome;
+use creole_proto::revision::Rules;
 use creole_proto::server::CallKey;
 use tokio::task::AbortHandle;
 
 use crate::call::Canceller;
 use crate::chain::BoxFuture;
 use crate::host::{COMMON_STREAM, StreamKey};
+use crate::scopes::ScopeDenial;
 use crate::telemetry;
 
 /// A call without its response.
@@ -112,6 +114,8 @@ impl HostedCall {
 pub(crate) struct StartedCalls {
     first: Option<HostedCall>,
     rest: Vec<HostedCall>,
+    /// Why none of them may run, with the rules of the request.
+    denial: Option<Box<(ScopeDenial, &'static Rules)>>,
 }
 
 impl StartedCalls {
@@ -120,6 +124,24 @@ impl StartedCalls {
             None => self.first = Some(call),
             Some(_) => self.rest.push(call),
         }
+    }
+
+    /// Records that the caller lacks a scope for one of them.
+    pub(super) fn deny(&mut self, denial: ScopeDenial, rules: &'static Rules) {
+        match (self.denial.as_deref_mut(), denial) {
+            (None, denial) => self.denial = Some(Box::new((denial, rules))),
+            (Some((ScopeDenial::Missing(all), _)), ScopeDenial::Missing(scopes)) => {
+                let further: Vec<_> = scopes.into_iter().filter(|it| !all.contains(it)).collect();
+                all.extend(further);
+            }
+            (Some((other, _)), ScopeDenial::Unlisted) => *other = ScopeDenial::Unlisted,
+            (Some((ScopeDenial::Unlisted, _)), _) => {}
+        }
+    }
+
+    /// Why none of them may run, if the caller lacks a scope.
+    pub(crate) fn take_denial(&mut self) -> Option<(ScopeDenial, &'static Rules)> {
+        self.denial.take().map(|denial| *denial)
     }
 
     pub(crate) fn len(&self) -> usize {

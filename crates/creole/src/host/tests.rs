@@ -24,7 +24,9 @@ struct Nothing {}
 fn receive(host: &Arc<HttpHost>, message: &Value) -> StartedCalls {
     let text = message.to_string();
     let scanned = scan(text.as_bytes(), &host.service.profile().limits.scan);
-    host.receive_scanned(scanned.as_ref(), COMMON_STREAM, &"ada".into())
+    let principal = "ada".into();
+    let caller = RequestCaller { principal: &principal, scopes: None };
+    host.receive_scanned(scanned.as_ref(), COMMON_STREAM, caller)
 }
 
 fn cancel(host: &Arc<HttpHost>) {

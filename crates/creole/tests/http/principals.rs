@@ -1,5 +1,6 @@
 //! Tests of principals with access tokens: which sessions, streams and messages are theirs.
 
+use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use creole::auth::{Principal, TokenIdentity, TokenMethod};
@@ -10,7 +11,7 @@ use creole::{Context, Server, Tool};
 use http::{Method, Request};
 use serde_json::{Value, json};
 
-use crate::client::{Whole, call, document, in_session, modern_call, part, post, request};
+use crate::client::{Whole, call, document, in_session, modern, modern_call, part, post, request};
 
 /// The access token of a person, or of a program whose subject is its client.
 pub(crate) fn token(subject: &str, client: &str, scopes: &[&str]) -> TokenIdentity {
@@ -159,4 +160,60 @@ async fn a_message_that_another_process_received_has_the_principal_of_its_reques
     assert_eq!(say(&principal("ada", "editor", &["files"], &["writer"]), &ask).await, 202);
     let said = part(stream.body_mut()).await.unwrap();
     assert!(said.contains(r#"oauth:corp:ada [\"files\"] [\"writer\"]"#), "{said}");
+}
+
+/// A principal whose token expires after this time.
+fn expiring(seconds: u64) -> Principal {
+    let mut token = token("ada", "editor", &["mcp"]);
+    token.expires_at = SystemTime::now() + Duration::from_secs(seconds);
+    Principal::from_token(token, &[], &[])
+}
+
+/// The rest of a stream, and how long it took to end.
+async fn rest(response: http::Response<creole::internal::http::McpBody>) -> (String, Duration) {
+    let (mut body, started) = (response.into_body(), tokio::time::Instant::now());
+    let mut text = String::new();
+    loop {
+        let next =
+            std::future::poll_fn(|task| http_body::Body::poll_frame(Pin::new(&mut body), task));
+        match next.await {
+            Some(frame) => {
+                text.push_str(&String::from_utf8_lossy(&frame.unwrap().into_data().unwrap()))
+            }
+            None => return (text, started.elapsed()),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_a_session_ends_a_minute_after_the_token_and_the_session_goes_on() {
+    let endpoint = endpoint_on(&State::default());
+    let session = open(&endpoint, &expiring(600)).await;
+    let headers = [("accept", "text/event-stream"), ("mcp-session-id", &*session)];
+    let listen = by(&expiring(30), request(Method::GET, &headers, ""));
+    let (_, lasted) = rest(endpoint.handle(listen).await).await;
+    assert!((85..=95).contains(&lasted.as_secs()), "{lasted:?}");
+    assert!(told(&endpoint, &session, &expiring(600)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_ends_a_minute_after_the_token_with_its_result() {
+    let endpoint = endpoint_on(&State::default());
+    let listen =
+        modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let (text, lasted) = rest(endpoint.handle(by(&expiring(30), listen)).await).await;
+    assert!((85..=95).contains(&lasted.as_secs()), "{lasted:?}");
+    let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back().unwrap();
+    let last: Value = serde_json::from_str(last).unwrap();
+    assert!(last["result"].is_object(), "{last}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_2024_ends_a_minute_after_the_token() {
+    let endpoint = endpoint_on(&State::default());
+    let mut open = request(Method::GET, &[("accept", "text/event-stream")], "");
+    *open.uri_mut() = "/sse".parse().unwrap();
+    let (text, lasted) = rest(endpoint.handle(by(&expiring(30), open)).await).await;
+    assert!(text.starts_with("event: endpoint"), "{text}");
+    assert!((85..=95).contains(&lasted.as_secs()), "{lasted:?}");
 }

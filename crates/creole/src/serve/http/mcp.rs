@@ -3,6 +3,7 @@
 mod background;
 pub(crate) mod change_fanout;
 pub(crate) mod endpoint;
+pub(crate) mod http_caller;
 pub(crate) mod response;
 pub(crate) mod session;
 pub(crate) mod sessions;

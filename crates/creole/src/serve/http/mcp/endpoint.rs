@@ -24,7 +24,7 @@ use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use tokio::sync::watch;
 
-use crate::auth::Principal;
+use crate::auth::{Principal, Resource};
 use crate::budget::Budget;
 use crate::call::Origin;
 use crate::chain::BoxFuture;
@@ -32,7 +32,8 @@ use crate::host::COMMON_STREAM;
 use crate::replicas::Replicas;
 use crate::serve::http::listener::Listener;
 use crate::serve::http::mcp::change_fanout::ChangeFanout;
-use crate::serve::http::mcp::response::McpBody;
+use crate::serve::http::mcp::http_caller::HttpCaller;
+use crate::serve::http::mcp::response::{AtDeadline, McpBody};
 use crate::serve::http::mcp::session::{EventLocation, QuotaHolder, Session};
 use crate::serve::http::mcp::sessions::{SessionError, Sessions};
 use crate::serve::http::mcp::stream::ResponseStream;
@@ -137,8 +138,8 @@ impl McpEndpoint {
         Box::pin(listener.serve(router))
     }
 
-    /// Handles one request. The caller must check host, origin and credentials before. It passes the [`Principal`] and
-    /// the [`PeerAddress`] as extensions of the request.
+    /// Handles one request. The caller must check host, origin and credentials before. It passes the [`Principal`], the
+    /// [`PeerAddress`] and, for an access token, the [`Resource`] as extensions of the request.
     #[doc(hidden)]
     pub async fn handle<B>(&self, request: Request<B>) -> Response<McpBody>
     where
@@ -147,8 +148,9 @@ impl McpEndpoint {
         let (head, body) = request.into_parts();
         let caller = head.extensions.get::<Principal>().cloned();
         let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0.ip());
+        let resource = head.extensions.get::<Arc<Resource>>().cloned();
         let mut head = RequestHead::from(head);
-        head.client = peer;
+        (head.client, head.resource) = (peer, resource);
         self.handle_request(&mut head, body, caller).await
     }
 
@@ -164,10 +166,9 @@ impl McpEndpoint {
         let principal = caller.unwrap_or_else(|| self.shared.anonymous.clone());
         let is_old = self.shared.settings.legacy_sse_path.as_deref() == Some(head.uri.path());
         let response = match head.method {
-            Method::POST => self.post(head, body, principal, is_old).await,
+            Method::POST => self.post(head, body, &principal, is_old).await,
             Method::GET if is_old => {
-                Box::pin(legacy_sse::open_stream(self, head.uri.path(), &principal, head.client))
-                    .await
+                Box::pin(legacy_sse::open_stream(self, head, &principal)).await
             }
             Method::GET => self.get(head, &principal).await,
             Method::DELETE if !is_old => self.delete(head, &principal).await,
@@ -273,16 +274,17 @@ impl McpEndpoint {
             Ok(session) => session,
             Err(refused) => return self.session_error_response(refused),
         };
+        let deadline = HttpCaller::new(principal, head).stream_deadline();
         let last =
             headers.get(LAST_EVENT_ID_HEADER).and_then(|value| std::str::from_utf8(value).ok());
         let last = last.and_then(EventLocation::parse);
         if let (Some(last), Some(_)) = (last, self.replicas()) {
             let draining = self.shared.draining.subscribe();
             if let Some(rest) = Box::pin(session.read_from_replica(last, draining)).await {
-                return rest;
+                return response::with_deadline(rest, deadline, session.host(), AtDeadline::Close);
             }
         }
-        session.open_stream(last)
+        session.open_stream(last, deadline)
     }
 
     async fn delete(&self, head: &RequestHead, principal: &Principal) -> Response<McpBody> {

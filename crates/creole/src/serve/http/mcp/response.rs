@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
@@ -11,10 +13,15 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::budget::Reservation;
 use crate::serve::http::conn::http1::detach::Streaming;
+use crate::serve::http::mcp::streams::HttpHost;
 use crate::serve::http::web::request::RequestHeaders;
+
+/// How often a stream that is to close looks for running calls.
+const IDLE_CHECK: Duration = Duration::from_secs(1);
 
 /// The body of a response.
 pub struct McpBody(McpBodyKind);
@@ -120,6 +127,65 @@ pub(crate) fn streaming_response(source: impl EventSource + 'static) -> Response
     let mut response = event_response(source);
     response.extensions_mut().insert(Streaming);
     response
+}
+
+/// The same response, whose stream ends at the deadline, if there is one.
+pub(crate) fn with_deadline(
+    response: Response<McpBody>,
+    deadline: Option<Instant>,
+    host: &Arc<HttpHost>,
+    at_deadline: AtDeadline,
+) -> Response<McpBody> {
+    let Some(deadline) = deadline else { return response };
+    response.map(|body| match body.0 {
+        McpBodyKind::Events(events) => McpBody(McpBodyKind::Events(Box::pin(ExpiringEvents {
+            events,
+            timer: Some(Box::pin(sleep_until(deadline))),
+            host: Arc::clone(host),
+            at_deadline,
+        }))),
+        whole => McpBody(whole),
+    })
+}
+
+/// How a stream ends whose caller's token has expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtDeadline {
+    /// It closes.
+    Close,
+    /// It closes when no call runs: its responses have no other way.
+    CloseWhenIdle,
+    /// Subscriptions get their graceful result, which ends the stream.
+    EndSubscriptions,
+}
+
+/// Events until the token of their caller has expired.
+struct ExpiringEvents {
+    events: Pin<Box<dyn EventSource>>,
+    timer: Option<Pin<Box<Sleep>>>,
+    host: Arc<HttpHost>,
+    at_deadline: AtDeadline,
+}
+
+impl EventSource for ExpiringEvents {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let this = &mut *self;
+        while let Some(timer) = &mut this.timer
+            && timer.as_mut().poll(context).is_ready()
+        {
+            match this.at_deadline {
+                AtDeadline::CloseWhenIdle if this.host.is_busy() => {
+                    timer.as_mut().reset(Instant::now() + IDLE_CHECK);
+                }
+                AtDeadline::Close | AtDeadline::CloseWhenIdle => return Poll::Ready(None),
+                AtDeadline::EndSubscriptions => {
+                    this.timer = None;
+                    this.host.end_subscriptions();
+                }
+            }
+        }
+        this.events.as_mut().poll_bytes(context)
+    }
 }
 
 /// A response with only a status.

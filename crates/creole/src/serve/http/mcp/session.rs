@@ -16,6 +16,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::framing::sse::KEEP_ALIVE_COMMENT;
 use creole_proto::http::{EventId, response_status};
 use creole_proto::wire::{Frame, ScanError, hex};
@@ -24,15 +25,16 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-use crate::auth::network_prefix;
+use crate::auth::{Resource, network_prefix};
 use crate::call::Origin;
 use crate::host::{COMMON_STREAM, StartedCalls, StreamKey};
 use crate::principal::Principal;
 use crate::random;
 use crate::replicas::{Registration, Replicas};
 use crate::serve::http::mcp::change_fanout::{ChangeFanout, ChangeSubscription};
+use crate::serve::http::mcp::http_caller::{HttpCaller, ScopeRefusal};
 use crate::serve::http::mcp::response;
-use crate::serve::http::mcp::response::{EventSource, McpBody};
+use crate::serve::http::mcp::response::{AtDeadline, EventSource, McpBody};
 use crate::serve::http::mcp::session::inline_calls::InlineCalls;
 use crate::serve::http::mcp::stateless_exchange::{CHUNK, STREAM_AFTER, push_event};
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream};
@@ -83,6 +85,8 @@ pub(crate) struct Session {
     replicas: Option<Replicas>,
     /// Lets other replicas find its streams.
     registration: Mutex<Option<Registration>>,
+    /// What the access token is for that it was opened with: messages of other replicas are checked by it.
+    resource: OnceLock<Arc<Resource>>,
 }
 
 /// The saved form of a session.
@@ -149,6 +153,7 @@ impl Session {
             listening: OnceLock::new(),
             replicas: peers,
             registration: Mutex::default(),
+            resource: OnceLock::new(),
         })
     }
 
@@ -171,6 +176,18 @@ impl Session {
     /// Whether this principal may use it.
     pub(crate) fn is_owned_by(&self, principal: &Principal) -> bool {
         self.owner == *principal.binding()
+    }
+
+    /// What the access token is for that it was opened with.
+    pub(crate) fn resource(&self) -> Option<&Arc<Resource>> {
+        self.resource.get()
+    }
+
+    /// Sets what the access token is for that it is opened with.
+    pub(crate) fn set_resource(&self, resource: Option<&Arc<Resource>>) {
+        if let Some(resource) = resource {
+            _ = self.resource.set(Arc::clone(resource));
+        }
     }
 
     /// The holder whose quota it counts for.
@@ -238,33 +255,53 @@ impl Session {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Handles the message of a POST of this principal and responds to it.
+    /// Handles the message of a POST of this caller and responds to it.
     pub(crate) async fn post(
         self: &Arc<Self>,
         scanned: Result<&Frame<'_>, &ScanError>,
         takes_events: bool,
-        caller: &Principal,
+        caller: HttpCaller<'_>,
     ) -> Response<McpBody> {
+        match self.try_post(scanned, takes_events, caller).await {
+            Ok(response) => response,
+            Err(refusal) => caller.refuse(&refusal),
+        }
+    }
+
+    /// The same; fails if the caller lacks a scope. Then nothing of the message was run.
+    pub(crate) async fn try_post(
+        self: &Arc<Self>,
+        scanned: Result<&Frame<'_>, &ScanError>,
+        takes_events: bool,
+        caller: HttpCaller<'_>,
+    ) -> Result<Response<McpBody>, ScopeRefusal> {
         let key = if self.is_single_stream { COMMON_STREAM } else { self.host.open_stream() };
-        let caller = if caller.is_local() { &self.host.origin().principal } else { caller };
-        let mut started = self.host.receive_scanned(scanned, key, caller);
+        let request_caller = caller.in_session(&self.host.origin().principal);
+        let mut started = self.host.receive_scanned(scanned, key, request_caller);
+        if let Some((denial, rules)) = started.take_denial() {
+            self.refuse_calls(started, key);
+            return Err(ScopeRefusal { rules, denial });
+        }
         let mut begin =
             |context: &mut Context<'_>| self.start_calls(mem::take(&mut started), context);
         let ahead = poll_fn(|context| Poll::Ready(begin(context))).await;
         if self.is_single_stream {
-            return response::empty_response(202);
+            return Ok(response::empty_response(202));
         }
         let Some(reader) = self.host.attach(key, None) else {
-            return response::empty_response(202);
+            return Ok(response::empty_response(202));
         };
         let first = match ahead.is_empty() {
             true => self.host.first_reply_now(key, reader, takes_events),
             false => Box::pin(self.first_reply(key, reader, takes_events, ahead)).await,
         };
-        match first {
+        Ok(match first {
             FirstReply::Response(text, fault) => {
                 self.host.drop_stream(key);
-                response::json_response(response_status(fault, self.host.rules()), text)
+                let rules = self.host.rules();
+                caller
+                    .refuse_fault(fault, &text, rules)
+                    .unwrap_or_else(|| response::json_response(response_status(fault, rules), text))
             }
             FirstReply::Nothing => {
                 self.host.drop_stream(key);
@@ -276,14 +313,32 @@ impl Session {
                 }
                 response::event_response(StreamReader::new(self, key, reader))
             }
+        })
+    }
+
+    /// Ends calls that were never run.
+    fn refuse_calls(&self, started: StartedCalls, key: StreamKey) {
+        for call in started {
+            let fault = Fault::new(FaultKind::InsufficientScope, "the access token lacks a scope");
+            self.host.finish_call(call.key, fault.into());
+        }
+        if !self.is_single_stream {
+            self.host.drop_stream(key);
         }
     }
 
-    /// Opens the stream of messages that belong to no request, or resumes one that was interrupted.
+    /// Opens the stream of messages that belong to no request, or resumes one that was interrupted. It ends at the
+    /// deadline.
     pub(crate) fn open_stream(
         self: &Arc<Self>,
         last: Option<EventLocation<'_>>,
+        deadline: Option<Instant>,
     ) -> Response<McpBody> {
+        let response = self.open_endless_stream(last);
+        response::with_deadline(response, deadline, &self.host, AtDeadline::Close)
+    }
+
+    fn open_endless_stream(self: &Arc<Self>, last: Option<EventLocation<'_>>) -> Response<McpBody> {
         let own = self.replicas.as_ref().map(Replicas::name);
         let last = last.filter(|last| last.replica == own).map(|last| last.event);
         let resumed = last.and_then(|last| {

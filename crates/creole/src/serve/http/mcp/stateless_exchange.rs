@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use creole_proto::fault::FaultKind;
 use creole_proto::framing::sse::KEEP_ALIVE_COMMENT;
 use creole_proto::http::response_status;
 use creole_proto::revision::Rules;
@@ -15,8 +16,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::host::{COMMON_STREAM, HostedCall, StartedCalls};
 use crate::serve::http::mcp::change_fanout::{ChangeFanout, ChangeSubscription};
+use crate::serve::http::mcp::http_caller::HttpCaller;
 use crate::serve::http::mcp::response;
-use crate::serve::http::mcp::response::{EventSource, McpBody};
+use crate::serve::http::mcp::response::{AtDeadline, EventSource, McpBody};
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId};
 use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
 use crate::serve::http::web::limits::KEEP_ALIVE;
@@ -72,11 +74,13 @@ impl StatelessExchange {
     }
 
     /// The response, if it is ready and no event precedes it.
-    pub(crate) fn ready_response(&mut self, rules: &'static Rules) -> Option<Response<McpBody>> {
+    pub(crate) fn ready_response(
+        &mut self,
+        rules: &'static Rules,
+        caller: HttpCaller<'_>,
+    ) -> Option<Response<McpBody>> {
         match self.host.first_reply_now(COMMON_STREAM, self.reader, true) {
-            FirstReply::Response(text, fault) => {
-                Some(response::json_response(response_status(fault, rules), text))
-            }
+            FirstReply::Response(text, fault) => Some(whole_response(text, fault, rules, caller)),
             FirstReply::Events | FirstReply::Nothing => None,
         }
     }
@@ -86,16 +90,20 @@ impl StatelessExchange {
         mut self,
         takes_events: bool,
         rules: &'static Rules,
+        caller: HttpCaller<'_>,
     ) -> Response<McpBody> {
         match poll_fn(|context| self.poll_first_reply(takes_events, context)).await {
-            FirstReply::Response(text, fault) => {
-                response::json_response(response_status(fault, rules), text)
-            }
+            FirstReply::Response(text, fault) => whole_response(text, fault, rules, caller),
             FirstReply::Nothing => response::empty_response(202),
             FirstReply::Events => {
                 self.keep_alive_at = Instant::now() + KEEP_ALIVE;
                 match self.subscription {
-                    Some(_) => response::streaming_response(self),
+                    Some(_) => {
+                        let (host, deadline) = (Arc::clone(&self.host), caller.stream_deadline());
+                        let response = response::streaming_response(self);
+                        let end = AtDeadline::EndSubscriptions;
+                        response::with_deadline(response, deadline, &host, end)
+                    }
                     None => response::event_response(self),
                 }
             }
@@ -197,6 +205,17 @@ impl Drop for StatelessExchange {
     fn drop(&mut self) {
         self.host.cancel_calls();
     }
+}
+
+/// The response with one message.
+fn whole_response(
+    text: Bytes,
+    fault: Option<FaultKind>,
+    rules: &'static Rules,
+    caller: HttpCaller<'_>,
+) -> Response<McpBody> {
+    let refused = caller.refuse_fault(fault, &text, rules);
+    refused.unwrap_or_else(|| response::json_response(response_status(fault, rules), text))
 }
 
 /// Writes one event; the text is on one line.

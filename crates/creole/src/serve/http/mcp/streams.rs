@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use crate::call::Origin;
 use crate::host::{
-    COMMON_STREAM, FrameSink, HostedCall, MachineHost, OpenCalls, StartedCalls, StreamKey,
-    resubscribe,
+    COMMON_STREAM, FrameSink, HostedCall, MachineHost, OpenCalls, RequestCaller, StartedCalls,
+    StreamKey, resubscribe,
 };
 use crate::principal::Principal;
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream, StreamEvent};
@@ -237,12 +237,12 @@ impl HttpHost {
         self.lock().sink.others.retain(|(found, _)| *found != key);
     }
 
-    /// Passes a message of this principal to the machine; the returned calls need their first poll.
+    /// Passes a message of this caller to the machine; the returned calls need their first poll.
     pub(crate) fn receive_scanned(
         self: &Arc<Self>,
         scanned: Result<&Frame<'_>, &ScanError>,
         stream: StreamKey,
-        caller: &Principal,
+        caller: RequestCaller<'_>,
     ) -> StartedCalls {
         self.receive(self.now(), stream, Some(caller), |machine, now, out| {
             machine.receive_scanned(scanned, now, out);
@@ -253,8 +253,9 @@ impl HttpHost {
     pub(crate) fn receive_first(
         self: &Arc<Self>,
         scanned: Result<&Frame<'_>, &ScanError>,
+        caller: RequestCaller<'_>,
     ) -> StartedCalls {
-        self.receive(Duration::ZERO, COMMON_STREAM, None, |machine, now, out| {
+        self.receive(Duration::ZERO, COMMON_STREAM, Some(caller), |machine, now, out| {
             machine.receive_scanned(scanned, now, out);
         })
     }

@@ -6,8 +6,6 @@
 
 mod replica;
 
-use std::net::IpAddr;
-
 use bytes::Bytes;
 use creole_proto::wire::{Frame, ScanError};
 use http::Response;
@@ -15,8 +13,9 @@ use http::Response;
 use crate::host::COMMON_STREAM;
 use crate::principal::Principal;
 use crate::serve::http::mcp::endpoint::McpEndpoint;
+use crate::serve::http::mcp::http_caller::HttpCaller;
 use crate::serve::http::mcp::response;
-use crate::serve::http::mcp::response::McpBody;
+use crate::serve::http::mcp::response::{AtDeadline, McpBody};
 use crate::serve::http::mcp::session::StreamReader;
 use crate::serve::http::web::request::RequestHead;
 
@@ -26,14 +25,15 @@ const PARAMETER: &str = "sessionId=";
 /// Opens the stream; its first event is the address for messages.
 pub(crate) async fn open_stream(
     endpoint: &McpEndpoint,
-    path: &str,
+    head: &RequestHead,
     principal: &Principal,
-    client: Option<IpAddr>,
 ) -> Response<McpBody> {
-    let session = match endpoint.open_session(principal, client, true) {
+    let session = match endpoint.open_session(principal, head.client, true) {
         Ok(session) => session,
         Err(refused) => return endpoint.session_error_response(refused),
     };
+    session.set_resource(head.resource.as_ref());
+    let (path, deadline) = (head.uri.path(), HttpCaller::new(principal, head).stream_deadline());
     let Some(reader) = session.host().attach(COMMON_STREAM, None) else {
         return response::empty_response(500);
     };
@@ -45,7 +45,7 @@ pub(crate) async fn open_stream(
         let id = session.id();
         format!("event: endpoint\ndata: {path}?{PARAMETER}{id}{home}\n\n").into_bytes()
     };
-    match endpoint.replicas() {
+    let response = match endpoint.replicas() {
         None => response::streaming_response(reading.with_preamble(opening(""))),
         Some(peers) => {
             let reading = reading.with_preamble(opening(&format!(".{}", peers.name())));
@@ -54,7 +54,8 @@ pub(crate) async fn open_stream(
                 replica::register_stream(peers, &session, reading, limits).await,
             )
         }
-    }
+    };
+    response::with_deadline(response, deadline, session.host(), AtDeadline::CloseWhenIdle)
 }
 
 /// Accepts a message; its response goes to the stream.
@@ -69,6 +70,7 @@ pub(crate) async fn handle_message(
         .uri
         .query()
         .and_then(|query| query.split('&').find_map(|parameter| parameter.strip_prefix(PARAMETER)));
+    let caller = HttpCaller::new(principal, head);
     let Some(id) = id else {
         return response::error_response(
             400,
@@ -79,12 +81,12 @@ pub(crate) async fn handle_message(
     if let (Some(peers), Some(home)) = (endpoint.replicas(), home)
         && home != peers.name()
     {
-        return replica::forward_message(peers, home, id, principal, body).await;
+        return replica::forward_message(peers, home, id, caller, body).await;
     }
     match endpoint.sessions().find(id, principal, head.client).await {
         Err(refused) => endpoint.session_error_response(refused),
         Ok(None) => unknown_session(),
-        Ok(Some(session)) => session.post(scanned, false, principal).await,
+        Ok(Some(session)) => session.post(scanned, false, caller).await,
     }
 }
 

@@ -25,6 +25,7 @@ use crate::principal::Principal;
 use crate::serve::http::mcp::endpoint::{
     EndpointSettings, McpEndpoint, SESSION_HEADER, joined_header, legacy_sse,
 };
+use crate::serve::http::mcp::http_caller::{HttpCaller, ScopeRefusal};
 use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::McpBody;
 use crate::serve::http::mcp::session::QuotaHolder;
@@ -40,7 +41,7 @@ use crate::telemetry;
 struct PostRequest<'a> {
     headers: &'a RequestHeaders,
     accepted: AcceptedMedia,
-    principal: Principal,
+    caller: HttpCaller<'a>,
     client: Option<IpAddr>,
     scanned: Result<Frame<'a>, ScanError>,
 }
@@ -59,7 +60,7 @@ impl McpEndpoint {
         &self,
         head: &RequestHead,
         body: B,
-        principal: Principal,
+        principal: &Principal,
         is_old: bool,
     ) -> Response<McpBody>
     where
@@ -81,7 +82,7 @@ impl McpEndpoint {
         }
         accepted.events &= self.dialect().event_streams;
         let EndpointSettings { body: limits, budget, .. } = &self.shared.settings;
-        let hold = || budget.reserve_for(QuotaHolder::new(&principal, head.client));
+        let hold = || budget.reserve_for(QuotaHolder::new(principal, head.client));
         let (body, reservation) = match body::read_reserved(body, limits, hold).await {
             Ok(read) => read,
             Err(unread) => return ErrorResponse::from(unread).into_response(),
@@ -90,10 +91,11 @@ impl McpEndpoint {
             telemetry::log_payload("received", &body);
         }
         let scanned = scan(&body, &self.shared.service.profile().limits.scan);
-        let post = PostRequest { headers, accepted, principal, client: head.client, scanned };
+        let caller = HttpCaller::new(principal, head);
+        let post = PostRequest { headers, accepted, caller, client: head.client, scanned };
         if is_old {
             let scanned = post.scanned.as_ref();
-            let message = legacy_sse::handle_message(self, head, &post.principal, &body, scanned);
+            let message = legacy_sse::handle_message(self, head, principal, &body, scanned);
             return Box::pin(message).await;
         }
         // Calls are first polled with the waker of the task that waits for their response.
@@ -150,10 +152,10 @@ impl McpEndpoint {
     }
 
     /// The error for an unreadable message, in the form of the session's revision, if there is a session.
-    async fn unreadable_response(&self, post: &PostRequest<'_>) -> Response<McpBody> {
+    async fn unreadable_response<'a>(&self, post: &'a PostRequest<'a>) -> Response<McpBody> {
         let scanned = post.scanned.as_ref();
-        match self.find_session(post.headers, &post.principal, post.client).await {
-            Ok(session) => session.post(scanned, post.accepted.events, &post.principal).await,
+        match self.find_session(post.headers, post.caller.principal, post.client).await {
+            Ok(session) => session.post(scanned, post.accepted.events, post.caller).await,
             Err(_) => {
                 let rules = self.dialect().base_rules();
                 let alone = |context: &mut Context<'_>| self.run_stateless(post, rules, context);
@@ -168,7 +170,7 @@ impl McpEndpoint {
     /// Handles a stateless request, whose headers repeat members of its message.
     fn handle_stateless<'a>(
         &self,
-        post: &PostRequest<'_>,
+        post: &'a PostRequest<'a>,
         frame: &Frame<'_>,
         head: &McpHeaders<'_>,
         context: &mut Context<'_>,
@@ -218,38 +220,45 @@ impl McpEndpoint {
     /// Runs a message that needs no session.
     fn run_stateless<'a>(
         &self,
-        post: &PostRequest<'_>,
+        post: &'a PostRequest<'a>,
         rules: &'static Rules,
         context: &mut Context<'_>,
     ) -> PostResponse<'a> {
         let service = self.shared.service.clone();
-        let principal = post.principal.clone();
+        let principal = post.caller.principal.clone();
         let origin = match rules.has_sessions {
             true => Origin::new(principal),
             false => Origin::sessionless(principal),
         };
         let host = HttpHost::open(service, origin, ResponseStream::transient());
-        let started = host.receive_first(post.scanned.as_ref());
+        let caller = post.caller.in_session(post.caller.principal);
+        let mut started = host.receive_first(post.scanned.as_ref(), caller);
+        if let Some((denial, rules)) = started.take_denial() {
+            host.cancel_calls();
+            return PostResponse::Done(post.caller.refuse(&ScopeRefusal { rules, denial }));
+        }
         let begun = StatelessExchange::begin(host, started, || self.changes(), context);
         let Some(mut exchange) = begun else {
             return PostResponse::Done(response::empty_response(202));
         };
-        match exchange.ready_response(rules) {
+        match exchange.ready_response(rules, post.caller) {
             Some(response) => PostResponse::Done(response),
-            None => {
-                PostResponse::Later(Box::pin(exchange.into_response(post.accepted.events, rules)))
-            }
+            None => PostResponse::Later(Box::pin(exchange.into_response(
+                post.accepted.events,
+                rules,
+                post.caller,
+            ))),
         }
     }
 
     /// Opens a session with the response to `initialize`.
     async fn initialize_session(&self, post: &PostRequest<'_>) -> Response<McpBody> {
-        let session = match self.open_session(&post.principal, post.client, false) {
+        let session = match self.open_session(post.caller.principal, post.client, false) {
             Ok(session) => session,
             Err(refused) => return self.session_error_response(refused),
         };
         let mut response =
-            session.post(post.scanned.as_ref(), post.accepted.events, &post.principal).await;
+            session.post(post.scanned.as_ref(), post.accepted.events, post.caller).await;
         if session.host().is_opened() {
             if let Err(refused) = self.store_session(&session).await {
                 return self.session_error_response(refused);
@@ -267,10 +276,11 @@ impl McpEndpoint {
         post: &PostRequest<'_>,
         frame: &Frame<'_>,
     ) -> Response<McpBody> {
-        let session = match self.find_session(post.headers, &post.principal, post.client).await {
-            Ok(session) => session,
-            Err(refused) => return self.session_error_response(refused),
-        };
+        let session =
+            match self.find_session(post.headers, post.caller.principal, post.client).await {
+                Ok(session) => session,
+                Err(refused) => return self.session_error_response(refused),
+            };
         if let Frame::One(fields) = frame
             && fields.method.is_none()
             && (fields.result.is_some() || fields.error.is_some())
@@ -282,8 +292,7 @@ impl McpEndpoint {
             );
             return self.fault_response(None, &fault, session.host().rules(), 400);
         }
-        let response =
-            session.post(post.scanned.as_ref(), post.accepted.events, &post.principal).await;
+        let response = session.post(post.scanned.as_ref(), post.accepted.events, post.caller).await;
         self.save_before_response(&session, response).await
     }
 }

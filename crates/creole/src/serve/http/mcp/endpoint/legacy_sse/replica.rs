@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use creole_proto::revision::Rules;
 use creole_proto::wire::{ScanLimits, scan};
 use http::Response;
 
 use crate::principal::Principal;
 use crate::replicas::{Registration, ReplicaError, ReplicaRequest, Replicas};
 use crate::serve::http::mcp::endpoint::legacy_sse::unknown_session;
+use crate::serve::http::mcp::http_caller::{HttpCaller, ScopeRefusal};
 use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::{EventSource, McpBody};
 use crate::serve::http::mcp::session::{Session, StreamReader};
@@ -48,16 +50,20 @@ pub(crate) async fn forward_message(
     peers: &Replicas,
     home: &str,
     id: &str,
-    principal: &Principal,
+    caller: HttpCaller<'_>,
     body: &Bytes,
 ) -> Response<McpBody> {
-    let request = encode_message(&principal.to_record(), body);
+    let request = encode_message(&caller.principal.to_record(), body);
     let status = async {
         let mut responses = peers.send(home, &target(id), request).await?;
         responses.next().await
     };
     match status.await {
         Ok(taken) if &taken[..] == ACCEPTED => response::empty_response(202),
+        Ok(refused) if refused.starts_with(REFUSED) => {
+            let text = String::from_utf8_lossy(&refused[REFUSED.len()..]);
+            caller.refuse(&ScopeRefusal::from_text(&text, Rules::OLDEST))
+        }
         Ok(_) | Err(ReplicaError::Gone | ReplicaError::Unknown) => unknown_session(),
         Err(ReplicaError::State(StateError::TooLong { max, .. })) => {
             let reason =
@@ -76,6 +82,9 @@ pub(crate) async fn forward_message(
 
 const ACCEPTED: &[u8] = b"taken";
 
+/// The caller lacks these scopes.
+const REFUSED: &[u8] = b"scopes ";
+
 /// Accepts a message for the session, if it is from its owner.
 async fn serve(session: Arc<Session>, limits: ScanLimits, request: ReplicaRequest) {
     let ReplicaRequest { payload, responder, .. } = request;
@@ -83,14 +92,18 @@ async fn serve(session: Arc<Session>, limits: ScanLimits, request: ReplicaReques
         .and_then(|(principal, message)| Some((Principal::from_record(principal)?, message)));
     let from_owner = sent.filter(|(caller, _)| session.is_owned_by(caller));
     let taken = from_owner.filter(|_| !session.is_closed());
-    if let Some((caller, message)) = &taken {
+    let mut reply = b"unknown".to_vec();
+    if let Some((principal, message)) = &taken {
         session.mark_used();
         let scanned = scan(message, &limits);
+        let caller = HttpCaller::forwarded(principal, session.resource());
         // The message is accepted; its response goes to the stream.
-        drop(session.post(scanned.as_ref(), false, caller).await);
+        reply = match session.try_post(scanned.as_ref(), false, caller).await {
+            Ok(_) => ACCEPTED.to_vec(),
+            Err(refusal) => [REFUSED, refusal.to_text().as_bytes()].concat(),
+        };
     }
-    let bytes = if taken.is_some() { ACCEPTED } else { b"unknown" };
-    if let Err(error) = responder.send(bytes).await {
+    if let Err(error) = responder.send(&reply).await {
         tracing::warn!(%error, "cannot confirm a forwarded message to its replica");
     }
 }

@@ -1,0 +1,21 @@
+//! The caller of one request of a connection.
+
+use creole_proto::server::Call;
+
+use crate::principal::Principal;
+use crate::scopes::{ScopeDenial, ScopeRules};
+
+/// The caller of one request, where it may differ from that of the connection.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestCaller<'a> {
+    pub(crate) principal: &'a Principal,
+    /// The scopes that operations require of its access token.
+    pub(crate) scopes: Option<&'a ScopeRules>,
+}
+
+impl RequestCaller<'_> {
+    /// What the caller lacks for a call.
+    pub(super) fn find_denial(self, call: &Call) -> Option<ScopeDenial> {
+        self.scopes?.check(self.principal, &call.operation).err()
+    }
+}
