@@ -181,9 +181,15 @@ impl Stage<'_> {
 
     /// The output with the addresses that the documents show.
     fn shown(&self, printed: &str) -> String {
-        let Some(provider) = &self.provider else { return shown_port(printed) };
-        let server = printed.replace(&provider.server(""), SHOWN[0]);
-        shown_port(&server.replace(&provider.issuer(), SHOWN[1]))
+        let mut text = printed.to_owned();
+        if let Some(provider) = &self.provider {
+            text = text.replace(&provider.server(""), SHOWN[0]);
+            text = text.replace(&provider.issuer(), SHOWN[1]);
+        }
+        if let Some(port) = self.port {
+            text = text.replace(&format!("127.0.0.1:{port}"), "127.0.0.1:8080");
+        }
+        shown_port(&text)
     }
 }
 
