@@ -123,7 +123,8 @@ impl Listener {
     fn with_operation(mode: OpenMode, operation: Operation) -> Self {
         let identity = Raw::from_value(&json!({"name": "listener", "version": "1"}));
         let dialect = builtin("spec").unwrap();
-        let profile = Profile { dialect, identity, limits: ClientLimits::default() };
+        let profile =
+            Profile { dialect, identity, limits: ClientLimits::default(), extensions: Vec::new() };
         let mut machine = Machine::new(profile.into(), mode);
         let mut out = Outbox::default();
         let options = CallOptions {

@@ -12,6 +12,7 @@ use creole::client::oauth::{
     OAuthClient, OAuthCredentials, OAuthError, OAuthOptions, ProgramGrant, SecretText, WebUrl,
 };
 use creole::internal::credentials::token_text;
+use creole::proto::model::{CLIENT_CREDENTIALS_EXTENSION, ENTERPRISE_AUTHORIZATION_EXTENSION};
 use creole_tools::PackOptions;
 
 use crate::plan::upstream::{GrantPlan, OAuthPlan, TokenSource};
@@ -71,6 +72,14 @@ struct PlannedGrant {
 }
 
 impl GrantSource for PlannedGrant {
+    fn extension(&self) -> Option<&'static str> {
+        match &self.grant {
+            GrantPlan::ClientCredentials => Some(CLIENT_CREDENTIALS_EXTENSION),
+            GrantPlan::Enterprise { .. } => Some(ENTERPRISE_AUTHORIZATION_EXTENSION),
+            GrantPlan::Login | GrantPlan::JwtBearer(_) => None,
+        }
+    }
+
     fn grant(&self) -> BoxFuture<'static, Result<ProgramGrant, OAuthError>> {
         let (name, grant) = (self.name.clone(), self.grant.clone());
         Box::pin(async move {

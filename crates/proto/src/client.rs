@@ -60,6 +60,8 @@ pub struct Profile {
     pub identity: Raw,
     /// Limits of each connection.
     pub limits: ClientLimits,
+    /// The extensions that this client uses besides tasks. Its capabilities declare them.
+    pub extensions: Vec<&'static str>,
 }
 
 /// Limits on the resources that one connection may use.

@@ -17,7 +17,10 @@ mod resources;
 mod task;
 mod tools;
 
-pub use capabilities::{ClientCapabilities, ServerCapabilities, TASKS_EXTENSION};
+pub use capabilities::{
+    CLIENT_CREDENTIALS_EXTENSION, ClientCapabilities, ENTERPRISE_AUTHORIZATION_EXTENSION,
+    ServerCapabilities, TASKS_EXTENSION, is_connection_extension,
+};
 pub use completion::{Completion, CompletionRequest, Reference};
 pub use content::{Annotations, Content, Contents, Role};
 pub(crate) use definition::is_icon_list;

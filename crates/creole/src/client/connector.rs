@@ -43,6 +43,15 @@ impl Address {
             Self::Http(target) => target.name(),
         }
     }
+
+    /// The extension of the protocol that the credentials of the address use.
+    fn extension(&self) -> Option<&'static str> {
+        match self {
+            Self::Child(_) => None,
+            #[cfg(feature = "http")]
+            Self::Http(target) => target.extension(),
+        }
+    }
 }
 
 /// Opens connections to one server, in an era that it supports. The user of the connector decides when to retry after a
@@ -60,8 +69,14 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// A connector without any information about the server.
-    pub fn new(address: Address, profile: Arc<Profile>) -> Self {
+    /// A connector without any information about the server. The extension of the address's credentials is added to
+    /// those of the profile.
+    pub fn new(address: Address, mut profile: Arc<Profile>) -> Self {
+        if let Some(extension) = address.extension()
+            && !profile.extensions.contains(&extension)
+        {
+            Arc::make_mut(&mut profile).extensions.push(extension);
+        }
         let memory = Mutex::default();
         Self { address, profile, pinned_rules: None, era_cache: memory, started: Instant::now() }
     }

@@ -200,7 +200,7 @@ impl ClientBuilder {
         };
         let dialect = self.dialect.clone().map_or_else(spec, Ok)?;
         let identity = Raw::from_value(&self.identity);
-        Ok(Arc::new(Profile { dialect, identity, limits: self.limits }))
+        Ok(Arc::new(Profile { dialect, identity, limits: self.limits, extensions: Vec::new() }))
     }
 
     fn offer(&self) -> ClientOffer {

@@ -103,6 +103,7 @@ pub(crate) fn profile(limits: ClientLimits) -> Arc<Profile> {
         dialect: builtin("spec").unwrap(),
         identity: Raw::parse(r#"{"name":"tester","version":"1"}"#).unwrap(),
         limits,
+        extensions: Vec::new(),
     })
 }
 

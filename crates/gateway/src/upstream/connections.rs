@@ -55,6 +55,7 @@ impl UpstreamSessions {
             dialect: settings.dialect.clone(),
             identity: Raw::from_value(&identity),
             limits: settings.limits,
+            extensions: Vec::new(),
         });
         let mut connector =
             UpstreamConnector::new(settings.address.clone(), settings.revisions, profile);

@@ -1,5 +1,7 @@
 //! The login of a program.
 
+use creole_proto::model::{CLIENT_CREDENTIALS_EXTENSION, ENTERPRISE_AUTHORIZATION_EXTENSION};
+
 use crate::discovery::Discovered;
 use crate::error::OAuthError;
 use crate::flow::attempt::{LoginAttempt, LoginTarget, configured_client};
@@ -21,6 +23,17 @@ pub enum ProgramGrant {
     JwtBearer(SecretText),
     /// An ID token of a company's identity provider (enterprise-managed authorization).
     Enterprise(EnterpriseGrant),
+}
+
+impl ProgramGrant {
+    /// The extension of the protocol that defines the grant, if one does.
+    pub fn extension(&self) -> Option<&'static str> {
+        match self {
+            Self::ClientCredentials => Some(CLIENT_CREDENTIALS_EXTENSION),
+            Self::Enterprise(_) => Some(ENTERPRISE_AUTHORIZATION_EXTENSION),
+            Self::JwtBearer(_) => None,
+        }
+    }
 }
 
 /// The identity provider of a company, and the person's ID token.

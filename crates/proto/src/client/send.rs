@@ -241,6 +241,7 @@ impl Machine {
             dialect: &self.profile.dialect,
             rules: self.rules,
             identity: &self.profile.identity,
+            extensions: &self.profile.extensions,
             progress_token: call.0,
         }
     }

@@ -11,6 +11,7 @@ use crate::dialect::Dialect;
 use crate::method::Method;
 use crate::model::{
     ClientCapabilities, CompletionRequest, Level, Reference, TASKS_EXTENSION, TaskPreference,
+    is_connection_extension,
 };
 use crate::operation::{CallOptions, InputResponses, Operation};
 use crate::revision::{ElicitationSupport, InputRequestStyle, Rules, TaskModel};
@@ -23,6 +24,8 @@ pub(crate) struct RequestStyle<'a> {
     pub(crate) rules: &'static Rules,
     /// The client's `Implementation`: an object.
     pub(crate) identity: &'a Raw,
+    /// The extensions that the client uses besides tasks.
+    pub(crate) extensions: &'a [&'static str],
     /// The progress token.
     pub(crate) progress_token: u64,
 }
@@ -69,7 +72,7 @@ pub(crate) fn write_initialize(
 ) {
     write_text_member(out, "protocolVersion", version);
     write_key(out, "capabilities");
-    write_capabilities(out, capabilities, style.rules);
+    write_capabilities(out, capabilities, style);
     write_raw_member(out, "clientInfo", style.identity.as_str());
 }
 
@@ -178,7 +181,7 @@ fn write_meta(out: &mut Vec<u8>, options: &CallOptions, style: &RequestStyle<'_>
     if style.rules.request_meta {
         write_text_member(out, meta::PROTOCOL_VERSION, style.rules.name);
         write_key(out, meta::CLIENT_CAPABILITIES);
-        write_capabilities(out, &options.capabilities, style.rules);
+        write_capabilities(out, &options.capabilities, style);
         let client = options.client_info.as_ref().unwrap_or(style.identity);
         write_raw_member(out, meta::CLIENT_INFO, client.as_str());
         if let Some(level) = options.log_level {
@@ -195,12 +198,13 @@ fn write_meta(out: &mut Vec<u8>, options: &CallOptions, style: &RequestStyle<'_>
     }
 }
 
-/// Writes the client's capabilities, as far as these rules have them.
-pub(crate) fn write_capabilities(
+/// Writes the client's capabilities, as far as the rules have them.
+fn write_capabilities(
     out: &mut Vec<u8>,
     capabilities: &ClientCapabilities,
-    rules: &Rules,
+    style: &RequestStyle<'_>,
 ) {
+    let rules = style.rules;
     let message = capabilities.raw.as_ref().and_then(Raw::as_object);
     let own = |name: &str| message.and_then(|message| message.get(name)).and_then(Object::new);
     out.push(b'{');
@@ -220,11 +224,10 @@ pub(crate) fn write_capabilities(
         write_raw_member(out, "roots", details);
     }
     if rules.extensions {
-        write_extensions(
-            out,
-            own("extensions"),
-            capabilities.tasks && rules.tasks == TaskModel::Extension,
-        );
+        let has_tasks = capabilities.tasks && rules.tasks == TaskModel::Extension;
+        let tasks = has_tasks.then_some(TASKS_EXTENSION);
+        let used = tasks.into_iter().chain(style.extensions.iter().copied());
+        write_extensions(out, own("extensions"), used);
     }
     if let Some(experimental) = own("experimental") {
         write_raw_member(out, "experimental", experimental.text());
@@ -254,17 +257,23 @@ fn write_elicitation(out: &mut Vec<u8>, capabilities: &ClientCapabilities, rules
     out.push(b'}');
 }
 
-/// Writes the given extensions. The tasks extension is declared by this program only.
-fn write_extensions(out: &mut Vec<u8>, named: Option<Object<'_>>, tasks: bool) {
+/// Writes the extensions that this program uses, and the given ones. Those that belong to one connection are declared by
+/// this program only.
+fn write_extensions(
+    out: &mut Vec<u8>,
+    named: Option<Object<'_>>,
+    used: impl Iterator<Item = &'static str>,
+) {
+    let mut used = used.peekable();
     let named = named.map(Object::members).into_iter().flatten();
-    let mut named = named.filter(|(name, _)| name != TASKS_EXTENSION).peekable();
-    if named.peek().is_none() && !tasks {
+    let mut named = named.filter(|(name, _)| !is_connection_extension(name)).peekable();
+    if named.peek().is_none() && used.peek().is_none() {
         return;
     }
     write_key(out, "extensions");
     out.push(b'{');
-    if tasks {
-        write_raw_member(out, TASKS_EXTENSION, "{}");
+    for name in used {
+        write_raw_member(out, name, "{}");
     }
     for (name, value) in named {
         write_comma(out);

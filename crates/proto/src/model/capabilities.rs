@@ -6,6 +6,20 @@ use crate::wire::{Object, Raw};
 /// The extension that defines tasks in 2026-07-28 (SEP-2663, extension identifier).
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
+/// The extension for clients that log in with their own credentials (SEP-1046).
+pub const CLIENT_CREDENTIALS_EXTENSION: &str = "io.modelcontextprotocol/oauth-client-credentials";
+
+/// The extension for clients that log in by a company's identity provider (SEP-990).
+pub const ENTERPRISE_AUTHORIZATION_EXTENSION: &str =
+    "io.modelcontextprotocol/enterprise-managed-authorization";
+
+/// Whether an extension belongs to one connection: each client declares its own use of it, and none passes on the
+/// declaration of another.
+pub fn is_connection_extension(name: &str) -> bool {
+    [TASKS_EXTENSION, CLIENT_CREDENTIALS_EXTENSION, ENTERPRISE_AUTHORIZATION_EXTENSION]
+        .contains(&name)
+}
+
 /// A server's capabilities (2026-07-28 schema, `ServerCapabilities`). Their encoding depends on the revision and the
 /// dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

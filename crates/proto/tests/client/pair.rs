@@ -55,6 +55,7 @@ pub(crate) fn client(dialect: &str, mode: OpenMode) -> client::Machine {
         dialect: builtin(dialect).unwrap(),
         identity: Raw::parse(r#"{"name":"tester","version":"1"}"#).unwrap(),
         limits: client::ClientLimits::default(),
+        extensions: Vec::new(),
     };
     client::Machine::new(profile.into(), mode)
 }

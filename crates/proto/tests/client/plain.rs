@@ -6,7 +6,8 @@ use creole_proto::client::{CallRequest, ClientEvent};
 use creole_proto::dialect::builtin;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{
-    CacheHints, Definition, Implementation, ListKind, ServerCapabilities, ToolResult,
+    CLIENT_CREDENTIALS_EXTENSION, CacheHints, ClientCapabilities, Definition, Implementation,
+    ListKind, ServerCapabilities, ToolResult,
 };
 use creole_proto::operation::{Caller, Operation, Outcome, Page, Payload, ServerInfo};
 use creole_proto::revision::Revision;
@@ -185,4 +186,49 @@ fn a_missing_resource_is_one_in_every_revision() {
         let Some(Outcome::Fail(fault)) = pair.outcome(key) else { panic!("{revision:?}") };
         assert_eq!(fault.kind, FaultKind::ResourceNotFound, "{revision:?}");
     }
+}
+
+#[test]
+fn a_client_declares_its_own_extensions_and_not_those_of_its_callers() {
+    let given = format!(
+        r#"{{"extensions":{{"a/b":{{"c":1}},"{CLIENT_CREDENTIALS_EXTENSION}":{{"d":1}}}}}}"#
+    );
+    let capabilities = Arc::new(ClientCapabilities::read(Object::new(&given).unwrap()));
+    let sent = |extensions: Vec<&'static str>| {
+        let profile = Profile {
+            dialect: builtin("spec").unwrap(),
+            identity: Raw::parse(r#"{"name":"tester","version":"1"}"#).unwrap(),
+            limits: ClientLimits::default(),
+            extensions,
+        };
+        let proposed_rules = Revision::V2025_11_25.rules();
+        let capabilities = Arc::clone(&capabilities);
+        let mode = OpenMode::Handshake { proposed_rules, capabilities };
+        let mut out = Outbox::default();
+        Machine::new(profile.into(), mode).open(Duration::ZERO, &mut out);
+        String::from_utf8(out.take_bytes()).unwrap()
+    };
+    let text = sent(Vec::new());
+    assert!(text.contains(r#""extensions":{"a/b":{"c":1}}"#), "{text}");
+    let text = sent(vec![CLIENT_CREDENTIALS_EXTENSION]);
+    let expected =
+        format!(r#""extensions":{{"{CLIENT_CREDENTIALS_EXTENSION}":{{}},"a/b":{{"c":1}}}}"#);
+    assert!(text.contains(&expected), "{text}");
+}
+
+#[test]
+fn the_time_in_which_a_call_is_held_does_not_count() {
+    let mut pair = MachinePair::open("spec", opening(Revision::V2026_07_28), endpoint);
+    pair.hold();
+    let call = pair.call(tool("t"));
+    let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3_600));
+    let deadline = pair.client.deadline_of(call).unwrap();
+    pair.client.set_call_held(call, true, second);
+    assert_eq!(pair.client.deadline_of(call), None);
+    pair.client.tick(10 * hour, &mut pair.to_client);
+    assert!(pair.client.is_open(call));
+    pair.client.set_call_held(call, false, second + 10 * hour);
+    assert_eq!(pair.client.deadline_of(call), Some(deadline + 10 * hour));
+    pair.client.tick(deadline + 10 * hour, &mut pair.to_client);
+    assert!(!pair.client.is_open(call));
 }

@@ -94,6 +94,11 @@ impl TokenCache {
         self.source.timeout()
     }
 
+    /// The extension of the protocol that the source uses.
+    pub(crate) fn extension(&self) -> Option<&'static str> {
+        self.source.extension()
+    }
+
     /// Starts a fetch, unless one is running. It runs in a task, because the waiting request may be dropped.
     fn fetch(
         &self,

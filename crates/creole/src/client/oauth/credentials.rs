@@ -117,6 +117,13 @@ fn authorization(logins: &Logins, login: &Login) -> Result<Authorization, OAuthE
     let token = login.access_token.expose();
     let authorization = match (login.token_type, &login.dpop_key) {
         (TokenType::Dpop, Some(key)) => Authorization::dpop(token, logins.dpop_key(key)?),
+
+    fn extension(&self) -> Option<&'static str> {
+        match &self.0.options.method {
+            LoginMethod::Program(source) => source.extension(),
+            _ => None,
+        }
+    }
         _ => Authorization::bearer(token),
     };
     let unusable = || OAuthError::Key { reason: "the token cannot be sent in a header".to_owned() };

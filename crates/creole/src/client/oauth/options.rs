@@ -42,12 +42,22 @@ impl LoginMethod {
 pub trait GrantSource: Send + Sync {
     /// The grant.
     fn grant(&self) -> BoxFuture<'static, Result<ProgramGrant, OAuthError>>;
+
+    /// The extension of the protocol that defines the grant ([`ProgramGrant::extension`]). The client's capabilities
+    /// declare it.
+    fn extension(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 impl GrantSource for ProgramGrant {
     fn grant(&self) -> BoxFuture<'static, Result<ProgramGrant, OAuthError>> {
         let grant = self.clone();
         Box::pin(async move { Ok(grant) })
+    }
+
+    fn extension(&self) -> Option<&'static str> {
+        Self::extension(self)
     }
 }
 

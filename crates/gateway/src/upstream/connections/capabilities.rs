@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use creole::Context;
-use creole::proto::model::{ClientCapabilities, TASKS_EXTENSION};
+use creole::proto::model::{ClientCapabilities, is_connection_extension};
 use creole::proto::revision::ElicitationSupport;
 use creole::proto::wire::{Object, Raw};
 
@@ -23,14 +23,14 @@ pub(crate) fn caller_capabilities(context: &Context) -> Arc<ClientCapabilities> 
     }
 }
 
-/// What a caller that accepts no input requests declares: its extensions except tasks, which the gateway follows
-/// itself. `None` if it declares no other extension.
+/// What a caller that accepts no input requests declares: its extensions except those that belong to its
+/// connection to the gateway, such as tasks. `None` if it declares no other extension.
 pub(crate) fn extensions_only(
     capabilities: &ClientCapabilities,
 ) -> Option<Arc<ClientCapabilities>> {
     let message = capabilities.raw.as_ref().and_then(Raw::as_object)?;
     let named = message.get("extensions").and_then(Object::new)?;
-    if named.members().all(|(name, _)| name == TASKS_EXTENSION) {
+    if named.members().all(|(name, _)| is_connection_extension(&name)) {
         return None;
     }
     let raw = Raw::parse(&format!(r#"{{"extensions":{}}}"#, named.text())).ok()?;

@@ -174,6 +174,11 @@ impl HttpAddress {
         }
     }
 
+    /// The extension of the protocol that the credentials use.
+    pub(crate) fn extension(&self) -> Option<&'static str> {
+        self.token_cache.as_ref().and_then(TokenCache::extension)
+    }
+
     /// Whether requests have a header that may be a credential.
     fn has_credentials(&self) -> bool {
         self.token_cache.is_some() || self.headers.iter().any(|(_, value)| value.is_sensitive())

@@ -88,7 +88,7 @@ mod tests {
         let settings = UpstreamSettings::new(Address::Child(Program::new("left_sessions", "none")));
         let identity = Raw::from_value(&Implementation::default());
         let (dialect, limits) = (settings.dialect, settings.limits);
-        let profile = Arc::new(Profile { dialect, identity, limits });
+        let profile = Arc::new(Profile { dialect, identity, limits, extensions: Vec::new() });
         let choice = RevisionChoice::Revision(Revision::newest(Era::Handshake).rules());
         let pool = UpstreamPool::new(
             Arc::new(UpstreamConnector::new(settings.address, choice, profile)),
