@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// Sends a request, and takes its response. Nobody is asked meanwhile.
+    /// Sends a request, and takes its response. No person is asked meanwhile.
     #[track_caller]
     fn request(&mut self, method: &str, params: Value) -> Value {
         self.send(method, params);

@@ -223,6 +223,14 @@ impl Machine {
         self.calls.get(call).and_then(calls::InFlightCall::deadline)
     }
 
+    /// Holds a call whose request the server has refused to process before this side does something, such as a login, or
+    /// ends that. The time between does not count for the deadlines of the call.
+    pub fn set_call_held(&mut self, call: CallKey, is_held: bool, now: Now) {
+        if let Some(pending) = self.calls.get_mut(call) {
+            pending.set_held(is_held, now);
+        }
+    }
+
     /// Fails the calls whose deadline has passed.
     pub fn tick(&mut self, now: Now, out: &mut Outbox) {
         for key in self.calls.expired_keys(now) {

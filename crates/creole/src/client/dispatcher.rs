@@ -402,6 +402,12 @@ impl MessageReceiver for Dispatcher {
     }
 
     fn on_closed(&self, fault: Fault, session_lost: bool) {
+    fn on_call_held(&self, call: CallKey, is_held: bool) {
+        self.with_machine(|state, now| state.machine.set_call_held(call, is_held, now));
+        // The call may be the only one with a deadline.
+        self.deadline_moved.notify_one();
+    }
+
         self.close_with(CloseReason { fault, session_lost, by_us: false });
     }
 

@@ -90,6 +90,7 @@ pub(super) trait MessageReceiver: Send + Sync {
     fn on_dropped_start(&self, start: &[u8], reason: DropReason, origin: Option<CallKey>);
     fn on_dropped_end(&self, end: &[u8]);
     fn on_call_failed(&self, call: CallKey, fault: Fault);
+    fn on_call_held(&self, call: CallKey, is_held: bool);
     fn on_closed(&self, fault: Fault, session_lost: bool);
     fn set_notifications_available(&self, is_listening: bool);
     fn is_call_open(&self, call: CallKey) -> bool;
@@ -146,6 +147,14 @@ impl Inbox {
     pub fn on_call_failed(&self, call: CallKey, fault: Fault) {
         if let Some(receiver) = self.0.upgrade() {
             receiver.on_call_failed(call, fault);
+        }
+    }
+
+    /// Reports that a call waits for this side, for example for a login, or does not wait any more. The time between does
+    /// not count for its timeouts.
+    pub(super) fn on_call_held(&self, call: CallKey, is_held: bool) {
+        if let Some(receiver) = self.0.upgrade() {
+            receiver.on_call_held(call, is_held);
         }
     }
 

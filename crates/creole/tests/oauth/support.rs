@@ -19,9 +19,16 @@ use super::authorization_server::AuthorizationServer;
 #[derive(Default)]
 pub(super) struct Person {
     asked: AtomicUsize,
+    /// How long the person takes besides.
+    takes: Duration,
 }
 
 impl Person {
+    /// A person who takes this long.
+    pub(super) fn taking(takes: Duration) -> Self {
+        Self { takes, ..Self::default() }
+    }
+
     /// How often the person was asked.
     pub(super) fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
@@ -39,8 +46,9 @@ impl LoginPrompt for Asking {
         _: Option<String>,
     ) -> BoxFuture<'static, Result<Box<dyn LoginPage>, OAuthError>> {
         self.0.asked.fetch_add(1, Ordering::Relaxed);
-        Box::pin(async {
-            delay(Duration::from_millis(50)).await;
+        let takes = self.0.takes + Duration::from_millis(50);
+        Box::pin(async move {
+            delay(takes).await;
             Ok(Box::new(Page) as Box<dyn LoginPage>)
         })
     }

@@ -99,6 +99,8 @@ pub(super) struct InFlightCall {
     pub(super) is_listening: bool,
     /// Number of pending input requests. While there are any, the server waits for this side.
     pub(super) open_input_requests: usize,
+    /// Since when the call is held: this side has to do something before the server can process it.
+    held_since: Option<Now>,
     idle_timeout: Duration,
     idle_deadline: Now,
     total_deadline: Now,
@@ -166,6 +168,7 @@ impl InFlightCall {
             is_sent: false,
             is_listening: false,
             open_input_requests: 0,
+            held_since: None,
             idle_timeout: idle,
             idle_deadline: now + idle,
             total_deadline: now + total,
@@ -177,9 +180,23 @@ impl InFlightCall {
         self.idle_deadline = now + self.idle_timeout;
     }
 
-    /// The deadline of the call. An acknowledged listener has none.
+    /// Holds the call, or ends that. The time between does not count.
+    pub(super) fn set_held(&mut self, is_held: bool, now: Now) {
+        match (is_held, self.held_since) {
+            (true, None) => self.held_since = Some(now),
+            (false, Some(since)) => {
+                let held = now.saturating_sub(since);
+                self.held_since = None;
+                self.idle_deadline += held;
+                self.total_deadline += held;
+            }
+            _ => {}
+        }
+    }
+
+    /// The deadline of the call. An acknowledged listener and a held call have none.
     pub(super) fn deadline(&self) -> Option<Now> {
-        match (self.is_listening, self.open_input_requests) {
+        match (self.is_listening || self.held_since.is_some(), self.open_input_requests) {
             (true, _) => None,
             (false, 0) => Some(self.idle_deadline.min(self.total_deadline)),
             (false, _) => Some(self.total_deadline),

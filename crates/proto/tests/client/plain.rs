@@ -1,8 +1,11 @@
 //! Tests of plain calls: handshake, lists, tools, failures.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use creole_proto::client::{CallRequest, ClientEvent};
+use creole_proto::client::{
+    CallRequest, ClientEvent, ClientLimits, Machine, OpenMode, Outbox, Profile,
+};
 use creole_proto::dialect::builtin;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{
@@ -11,7 +14,7 @@ use creole_proto::model::{
 };
 use creole_proto::operation::{Caller, Operation, Outcome, Page, Payload, ServerInfo};
 use creole_proto::revision::Revision;
-use creole_proto::wire::Raw;
+use creole_proto::wire::{Object, Raw};
 
 use super::pair::{MachinePair, opening};
 

@@ -84,6 +84,11 @@ impl TokenCache {
         Ok(self.source.asks_person() && self.current().await?.is_none())
     }
 
+    /// Whether the replacement of a refused authorization may wait for a person.
+    pub(crate) fn asks_person(&self) -> bool {
+        self.source.asks_person()
+    }
+
     /// Whether the source can get a further scope.
     pub(crate) fn can_add_scopes(&self) -> bool {
         self.source.can_add_scopes()

@@ -265,10 +265,20 @@ impl HttpAddress {
 
     /// Sends a request and waits for the head of its response.
     pub(crate) async fn send_request(&self, request: &HttpRequest) -> Result<ResponseParts, Fault> {
+        self.send_held(request, &|_| {}).await
+    }
+
+    /// Sends a request and waits for the head of its response. The function is called with `true` before a person is
+    /// asked to log in, and with `false` after that.
+    pub(crate) async fn send_held(
+        &self,
+        request: &HttpRequest,
+        on_hold: &(dyn Fn(bool) + Send + Sync),
+    ) -> Result<ResponseParts, Fault> {
         match &self.token_cache {
             None => self.send_once(request).await,
             // On the heap, so that the future of a call stays small.
-            Some(keyring) => Box::pin(self.send_authorized(keyring, request)).await,
+            Some(tokens) => Box::pin(self.send_authorized(tokens, request, on_hold)).await,
         }
     }
 
@@ -278,14 +288,23 @@ impl HttpAddress {
         &self,
         tokens: &TokenCache,
         request: &HttpRequest,
+        on_hold: &(dyn Fn(bool) + Send + Sync),
     ) -> Result<ResponseParts, Fault> {
+        let asks_person = tokens.asks_person();
         let mut shown = tokens.current().await?;
         for _ in 0..MAX_REPLACEMENTS {
             let answer = self.send_with(request, shown.as_ref()).await?;
             let Some(refusal) = refusal(&answer.0, shown.as_ref(), tokens.can_add_scopes()) else {
                 return Ok(answer);
             };
-            match tokens.replace_refused(refusal).await? {
+            if asks_person {
+                on_hold(true);
+            }
+            let replaced = tokens.replace_refused(refusal).await;
+            if asks_person {
+                on_hold(false);
+            }
+            match replaced? {
                 None => return Ok(answer),
                 Some(other) => shown = Some(other),
             }

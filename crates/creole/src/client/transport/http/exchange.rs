@@ -91,7 +91,8 @@ async fn wait_for(before: Option<watch::Receiver<bool>>) {
 
 async fn post(inner: &Arc<HttpSession>, call: CallKey, request: &HttpRequest) -> Result<(), Fault> {
     let had_session = request.has(&SESSION_NAME);
-    let (head, body) = inner.target.send_request(request).await?;
+    let on_hold = |is_held| inner.inbox.on_call_held(call, is_held);
+    let (head, body) = inner.target.send_held(request, &on_hold).await?;
     if head.status == StatusCode::NOT_FOUND && had_session {
         inner.on_session_lost();
         return Err(fault::session_lost(inner.target.name()));
