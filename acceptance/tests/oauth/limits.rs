@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use creole::client::oauth::{Login, LoginStore, LogoutOutcome, log_out};
+use creole::client::oauth::{Login, LoginStore, LogoutOutcome, RevocationOptions, log_out};
 use creole_acceptance::oauth::{AutomaticPerson, RogueRequest, RogueResponse, RogueServer};
 use serde_json::json;
 
@@ -208,13 +208,13 @@ async fn a_logout_deletes_the_login_even_if_the_server_fails() {
     });
     let ((_folder, store), url) = (store(), server.url());
     log_in(&server, &store).await;
-    let outcome = log_out(&store, &key(&url), &Default::default(), true).await.unwrap();
+    let outcome = log_out(&store, &key(&url), Some(&RevocationOptions::default())).await.unwrap();
     assert!(matches!(outcome, LogoutOutcome::NotRevoked(_)), "{outcome:?}");
     assert!(!format!("{outcome:?}").contains("canary"), "{outcome:?}");
     assert!(store.read(&key(&url)).unwrap().is_none());
     log_in(&server, &store).await;
     let revocations = server.visits("/revoke");
-    let outcome = log_out(&store, &key(&url), &Default::default(), false).await.unwrap();
+    let outcome = log_out(&store, &key(&url), None).await.unwrap();
     assert!(matches!(outcome, LogoutOutcome::Done { is_revoked: false }), "{outcome:?}");
     assert_eq!(server.visits("/revoke"), revocations);
 }

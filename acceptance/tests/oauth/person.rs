@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use creole::client::oauth::{
-    DpopMode, LoginMethod, LogoutOutcome, OAuthCredentials, OAuthOptions, Scopes, TokenType,
-    log_out,
+    DpopMode, LoginMethod, LogoutOutcome, OAuthCredentials, OAuthOptions, RevocationOptions,
+    Scopes, TokenType, log_out,
 };
 use creole_acceptance::oauth::{AutomaticDevice, AutomaticPerson};
 use serde_json::json;
@@ -176,11 +176,10 @@ async fn a_logout_revokes_the_login_and_deletes_it() {
     let credentials = person(&url, &AutomaticPerson::default(), Some(&store));
     let client = connect(&url, &credentials).await.unwrap();
     assert_eq!(whoami(&client).await["sub"], "alice");
-    let settings = Default::default();
-    let outcome = log_out(&store, &key(&url), &settings, true).await.unwrap();
+    let outcome = log_out(&store, &key(&url), Some(&RevocationOptions::default())).await.unwrap();
     assert!(matches!(outcome, LogoutOutcome::Done { is_revoked: true }), "{outcome:?}");
     assert!(store.read(&key(&url)).unwrap().is_none());
-    let outcome = log_out(&store, &key(&url), &settings, true).await.unwrap();
+    let outcome = log_out(&store, &key(&url), Some(&RevocationOptions::default())).await.unwrap();
     assert!(matches!(outcome, LogoutOutcome::NotLoggedIn), "{outcome:?}");
     assert!(connect(&url, &stored(&url, &store)).await.is_err());
 }

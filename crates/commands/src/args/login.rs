@@ -100,6 +100,10 @@ pub(crate) struct LogoutArgs {
     /// Delete the login without asking the authorization server to revoke it.
     #[arg(long)]
     pub(crate) local: bool,
+    /// A PEM file with the certificate authorities (CA) that are trusted for the authorization server, instead of the
+    /// system's.
+    #[arg(long, value_name = "FILE", conflicts_with = "local")]
+    pub(crate) cacert: Option<PathBuf>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

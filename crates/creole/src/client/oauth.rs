@@ -37,7 +37,7 @@ mod store;
 mod store_access;
 
 pub use credentials::OAuthCredentials;
-pub use logout::{LogoutOutcome, log_out};
+pub use logout::{LogoutOutcome, RevocationOptions, log_out};
 pub use options::{GrantSource, LoginMethod, OAuthOptions};
 pub use prompt::{DevicePrompt, LoginPage, LoginPrompt};
 pub use store::{LockedLogin, LoginKey, LoginStore, StoreError};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use creole::client::oauth::{
-    LoginKey, LoginMethod, LoginSettings, LoginStore, LogoutOutcome, OAuthCredentials,
-    OAuthOptions, ProgramGrant, Scopes, SecretText, log_out,
+    LoginKey, LoginMethod, LoginPage, LoginPrompt, LoginStore, LogoutOutcome, OAuthCredentials,
+    OAuthError, OAuthOptions, ProgramGrant, RevocationOptions, Scopes, SecretText, log_out,
 };
 
 use super::authorization_server::AuthorizationServer;
@@ -62,12 +62,12 @@ async fn a_process_without_a_person_uses_the_login_of_another() {
 
     // After a logout the gateway does not bring the login back.
     let store = LoginStore::new(folder.path().join("logins"));
-    let outcome = log_out(&store, gateway.key(), &LoginSettings::default(), true).await;
+    let outcome = log_out(&store, gateway.key(), Some(&RevocationOptions::default())).await;
     assert!(matches!(outcome, Ok(LogoutOutcome::Done { is_revoked: true })), "{outcome:?}");
     assert_eq!(server.count("/revoke"), 2);
     assert!(fetch(&gateway, refusal(token(1))).await.is_err());
     assert_eq!((server.count("refresh_token"), store.all().unwrap().len()), (0, 0));
-    let outcome = log_out(&store, gateway.key(), &LoginSettings::default(), true).await;
+    let outcome = log_out(&store, gateway.key(), Some(&RevocationOptions::default())).await;
     assert!(matches!(outcome, Ok(LogoutOutcome::NotLoggedIn)), "{outcome:?}");
 }
 
@@ -80,7 +80,7 @@ async fn a_logout_deletes_the_login_even_if_the_server_is_gone() {
     let key = LoginKey::of(&store.all().unwrap()[0]);
     assert_eq!(key, *credentials.key());
     drop(server);
-    let outcome = log_out(&store, &key, &LoginSettings::default(), true).await;
+    let outcome = log_out(&store, &key, Some(&RevocationOptions::default())).await;
     assert!(matches!(outcome, Ok(LogoutOutcome::NotRevoked(_))), "{outcome:?}");
     assert!(store.read(&key).unwrap().is_none());
 }

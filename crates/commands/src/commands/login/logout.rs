@@ -1,6 +1,12 @@
 //! `creole logout`: revokes stored logins and deletes them.
 
-use creole::client::oauth::{Login, LoginSettings, LoginStore, LogoutOutcome, log_out};
+use std::path::Path;
+use std::sync::Arc;
+
+use creole::client::oauth::{
+    Login, LoginKey, LoginStore, LogoutOutcome, RevocationOptions, log_out,
+};
+use creole_config::plan::upstream::CaCertificates;
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
@@ -15,10 +21,15 @@ use crate::{login, output};
 /// Runs the verb.
 pub(crate) fn run(args: &LogoutArgs) -> Result<(), Failure> {
     let store = login::store()?;
-    let (logins, settings) = match args.target.as_deref() {
-        None => (store.all()?, LoginSettings::default()),
+    let mut revocation = RevocationOptions::default();
+    let logins = match args.target.as_deref() {
+        None => {
+            revocation.certificates = args.cacert.as_deref().map(certificates).transpose()?;
+            store.all()?
+        }
         Some(word) => {
-            let server = LoginServer::find(word, args.config.as_deref(), &[], None)?;
+            let cacert = args.cacert.as_deref();
+            let server = LoginServer::find(word, args.config.as_deref(), &[], cacert)?;
             let logins = server.stored_logins(&store)?;
             if logins.is_empty() {
                 let url = shown_url(&server.target.url);
@@ -26,13 +37,16 @@ pub(crate) fn run(args: &LogoutArgs) -> Result<(), Failure> {
                     "no login is stored for {url}; `creole logins` lists the logins"
                 )));
             }
-            (logins, server.settings)
+            revocation.settings = server.settings;
+            revocation.certificates = server.target.certificates;
+            logins
         }
     };
+    let revocation = Some(&revocation).filter(|_| !args.local);
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let mut ended = Vec::new();
     for login in &logins {
-        ended.push(runtime.block_on(end(&store, login, &settings, args))?);
+        ended.push(runtime.block_on(end(&store, login, revocation))?);
     }
     match args.json {
         true => output::write_data(&format!("{}\n", Value::from(ended))),
@@ -40,14 +54,20 @@ pub(crate) fn run(args: &LogoutArgs) -> Result<(), Failure> {
     }
 }
 
-/// Ends one login, and tells what became of it.
+/// The certificates of `--cacert`.
+fn certificates(file: &Path) -> Result<Arc<[u8]>, Failure> {
+    let read = CaCertificates::read(file.to_owned());
+    let read = read.map_err(|reason| Failure::Usage(format!("`{}` {reason}", file.display())))?;
+    Ok(Arc::from(read.pem()))
+}
+
+/// Ends one login, and reports the outcome.
 async fn end(
     store: &LoginStore,
     login: &Login,
-    settings: &LoginSettings,
-    args: &LogoutArgs,
+    revocation: Option<&RevocationOptions>,
 ) -> Result<Value, Failure> {
-    let outcome = log_out(store, &login::key(login), settings, !args.local).await?;
+    let outcome = log_out(store, &LoginKey::of(login), revocation).await?;
     output::write_message(&text(login, &outcome));
     let is_revoked = matches!(outcome, LogoutOutcome::Done { is_revoked: true });
     Ok(json!({
@@ -79,7 +99,7 @@ mod tests {
     use crate::commands::login::tests::stored_login;
 
     #[test]
-    fn a_failed_revocation_is_told() {
+    fn a_failed_revocation_is_reported() {
         let login = stored_login(100, true);
         let reason = "no response".to_owned();
         let error =

@@ -28,8 +28,8 @@ impl LoginLimits {
     /// Counts a login. Returns whether it may be made.
     pub(super) fn count_login(&mut self, asks_person: bool, now: Instant) -> bool {
         self.forget(now);
-        let most = if asks_person { MAX_PERSON_LOGINS } else { MAX_PROGRAM_LOGINS };
-        let may = self.logins.len() < most;
+        let max = if asks_person { MAX_PERSON_LOGINS } else { MAX_PROGRAM_LOGINS };
+        let may = self.logins.len() < max;
         if may {
             self.logins.push(now);
         }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_for_which_nobody_could_be_asked_is_not_counted() {
+    fn a_login_for_which_no_person_could_be_asked_is_not_counted() {
         let (mut limits, now) = (LoginLimits::default(), Instant::now());
         for _ in 0..100 {
             assert!(limits.count_login(true, now));
