@@ -60,7 +60,7 @@ async fn whoami(client: &Client) -> Value {
 
 /// The key of a login whose client is not configured.
 fn key(url: &str) -> LoginKey {
-    LoginKey { server: url.to_owned(), client_id: String::new() }
+    LoginKey::new(url, None)
 }
 
 /// Makes the access token of a stored login look expired.

@@ -73,9 +73,8 @@ pub(crate) fn client_credentials(
         return Ok((credentials(server, LoginMethod::Stored, settings, REQUESTS_TIMEOUT)?, None));
     }
     let url = shown_url(&server.url);
-    let client_id = settings.client_id.clone().unwrap_or_default();
-    let stored = creole_config::login_store()
-        .map(|store| (store, LoginKey { server: server.url.clone(), client_id }));
+    let key = LoginKey::new(&server.url, settings.client_id.as_deref());
+    let stored = creole_config::login_store().map(|store| (store, key));
     let has_browser = browser::has_browser();
     let login = ClientLogin::new(&server.name, &url, client.port, has_browser, stored);
     let method = LoginMethod::Person(Arc::new(ClientPrompt(Arc::clone(&login))));
@@ -120,8 +119,8 @@ pub(crate) fn with_stored_client(
 
 /// The stored logins of the server at this address.
 pub(crate) fn stored_logins(store: &LoginStore, url: &str) -> Result<Vec<Login>, Failure> {
-    let mut logins = store.all()?;
-    logins.retain(|login| login.server == url);
+    let (mut logins, wanted) = (store.all()?, LoginKey::new(url, None));
+    logins.retain(|login| LoginKey::of(login).is_same_server(&wanted));
     Ok(logins)
 }
 
@@ -205,11 +204,6 @@ pub(crate) async fn connect(
 /// An address without its query, which may hold a secret.
 pub(crate) fn shown_url(url: &str) -> String {
     crate::output::printable(url.split('?').next().unwrap_or(url))
-}
-
-/// The key of a stored login.
-pub(crate) fn key(login: &Login) -> LoginKey {
-    LoginKey::of(login)
 }
 
 #[cfg(test)]

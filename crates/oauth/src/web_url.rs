@@ -139,6 +139,18 @@ impl WebUrl {
         &self.text[..self.query]
     }
 
+    /// The address in one spelling, to find what is stored for it: scheme and host in lower case, without a default port,
+    /// and without the slash of an empty path. It is never sent.
+    pub fn canonical(&self) -> String {
+        let (scheme, default_port) = if self.is_https { ("https", 443) } else { ("http", 80) };
+        let host =
+            if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let port =
+            if self.port == default_port { String::new() } else { format!(":{}", self.port) };
+        let path = if self.path() == "/" { "" } else { self.path() };
+        format!("{scheme}://{host}{port}{path}{}", self.query())
+    }
+
     /// Whether both addresses have the same scheme, host and port.
     pub fn is_same_origin(&self, other: &Self) -> bool {
         (self.is_https, &self.host, self.port) == (other.is_https, &other.host, other.port)
@@ -284,5 +296,18 @@ mod tests {
             WebUrl::parse(&format!("https://x/{}", "a".repeat(2048))).unwrap_err(),
             UrlError::TooLong
         );
+    }
+
+    #[test]
+    fn spellings_of_one_address_have_one_canonical_form() {
+        let same = ["https://x", "https://x/", "HTTPS://X:443", "https://x:443/"];
+        for text in same {
+            assert_eq!(WebUrl::parse(text).unwrap().canonical(), "https://x", "{text}");
+        }
+        for text in ["https://x/mcp", "https://x/mcp/", "https://x:8443", "https://x?a=B"] {
+            assert_eq!(WebUrl::parse(text).unwrap().canonical(), text);
+        }
+        assert_eq!(WebUrl::parse("http://[::1]:80/A").unwrap().canonical(), "http://[::1]/A");
+        assert_eq!(WebUrl::parse("https://x/?a").unwrap().canonical(), "https://x?a");
     }
 }

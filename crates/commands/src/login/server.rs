@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use creole::client::Address;
-use creole::client::oauth::{Login, LoginSettings, LoginStore};
+use creole::client::oauth::{Login, LoginKey, LoginSettings, LoginStore};
 use creole_config::plan::upstream::{GrantPlan, UpstreamAddress, UpstreamPlan};
 use creole_config::{ConfigSource, Plan};
 
@@ -90,8 +90,8 @@ impl LoginServer {
     pub(crate) fn stored_logins(&self, store: &LoginStore) -> Result<Vec<Login>, Failure> {
         let mut logins = login::stored_logins(store, &self.target.url)?;
         if self.upstream.is_some() {
-            let client_id = self.settings.client_id.clone().unwrap_or_default();
-            logins.retain(|login| login::key(login).client_id == client_id);
+            let client_id = self.settings.client_id.as_deref();
+            logins.retain(|login| LoginKey::of(login).client_id() == client_id);
         }
         Ok(logins)
     }

@@ -69,8 +69,7 @@ struct State {
 impl Logins {
     pub(super) fn new(name: String, server: WebUrl, options: OAuthOptions) -> Self {
         let is_program = matches!(options.method, LoginMethod::Program(_));
-        let client_id = options.settings.client_id.clone().unwrap_or_default();
-        let key = LoginKey { server: server.as_str().to_owned(), client_id };
+        let key = LoginKey::new(server.as_str(), options.settings.client_id.as_deref());
         let store = StoreAccess { store: options.store.clone().filter(|_| !is_program), key };
         let exchange = HttpExchange::new(options.certificates.clone());
         Self { name, server, options, exchange, store, state: Mutex::default() }

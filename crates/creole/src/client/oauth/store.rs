@@ -12,6 +12,7 @@ use std::{fmt, fs, io};
 
 use creole_oauth::tokens::client::{ClientSource, OAuthClient};
 use creole_oauth::tokens::login::{LOGIN_VERSION, Login};
+use creole_oauth::web_url::WebUrl;
 use creole_proto::wire::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -38,18 +39,33 @@ pub struct LoginStore {
 /// Which login of a server: each configured client has its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginKey {
-    /// The address of the MCP server.
-    pub server: String,
-    /// The id of the configured client, or nothing.
-    pub client_id: String,
+    /// The address of the MCP server in its canonical form: `https://x` and `https://x/` have the same login.
+    server: String,
+    client_id: String,
 }
 
 impl LoginKey {
+    /// The key of the login to the MCP server at this address. The client is the configured one.
+    pub fn new(server: &str, client_id: Option<&str>) -> Self {
+        let canonical = WebUrl::parse(server).map(|url| url.canonical());
+        let server = canonical.unwrap_or_else(|_| server.to_owned());
+        Self { server, client_id: client_id.unwrap_or_default().to_owned() }
+    }
+
     /// The key of a stored login.
     pub fn of(login: &Login) -> Self {
         let is_configured = login.client.source == ClientSource::Configured;
-        let client_id = if is_configured { login.client.id.clone() } else { String::new() };
-        Self { server: login.server.clone(), client_id }
+        Self::new(&login.server, is_configured.then_some(login.client.id.as_str()))
+    }
+
+    /// Whether both logins are to the same server.
+    pub fn is_same_server(&self, other: &Self) -> bool {
+        self.server == other.server
+    }
+
+    /// The id of the configured client, if there is one.
+    pub fn client_id(&self) -> Option<&str> {
+        Some(self.client_id.as_str()).filter(|id| !id.is_empty())
     }
 }
 
@@ -131,7 +147,7 @@ impl LoginStore {
     /// When the file is not private or cannot be read.
     pub fn read(&self, key: &LoginKey) -> Result<Option<Login>, StoreError> {
         let login: Option<Login> = read_file(&self.login_path(key))?;
-        Ok(login.filter(|login| login.server == key.server))
+        Ok(login.filter(|login| LoginKey::of(login).is_same_server(key)))
     }
 
     /// All logins, in the order of their servers.

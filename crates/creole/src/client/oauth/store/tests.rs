@@ -9,7 +9,7 @@ use creole_oauth::tokens::login::{LOGIN_VERSION, Login};
 use super::{LoginKey, LoginStore, StoreError};
 
 fn key() -> LoginKey {
-    LoginKey { server: "https://mcp.example.com/mcp".into(), client_id: String::new() }
+    LoginKey::new("https://mcp.example.com/mcp", None)
 }
 
 fn login() -> Login {
