@@ -34,12 +34,16 @@ pub struct DiscoveryTarget<'a> {
     pub known_issuers: &'a [String],
     /// Whether hosts of private networks may be asked.
     pub allows_private: bool,
+    /// Whether a server without resource metadata is refused.
+    pub requires_resource_metadata: bool,
 }
 
 /// The authorization server that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovered {
     /// The resource that tokens are requested for.
+    /// Whether the resource publishes metadata. One that does not is its own authorization server, as in 2025-03-26.
+    pub has_resource_metadata: bool,
     pub resource: String,
     /// The scopes that the resource lists.
     pub resource_scopes: Vec<String>,
@@ -61,7 +65,12 @@ pub async fn discover(
     let Some(resource) = documents.resource_metadata().await? else {
         let server = documents.legacy_server().await?;
         let resource = target.server.without_query().to_owned();
+        if target.requires_resource_metadata {
+            return Err(OAuthError::NoResourceMetadata { server: resource });
+        }
+        let server = documents.legacy_server().await?;
         return Ok(Discovered {
+            has_resource_metadata: false,
             resource,
             resource_scopes: Vec::new(),
             requires_dpop: false,
@@ -71,6 +80,7 @@ pub async fn discover(
     let issuer = target.choose_issuer(&resource.issuers)?;
     let server = documents.server_metadata(issuer).await?;
     Ok(Discovered {
+        has_resource_metadata: true,
         resource: resource.resource,
         resource_scopes: resource.scopes,
         requires_dpop: resource.requires_dpop,

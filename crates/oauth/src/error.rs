@@ -51,6 +51,11 @@ pub enum OAuthError {
         /// The issuer in the document.
         found: String,
     },
+    /// The server publishes no resource metadata, and the configuration demands it.
+    NoResourceMetadata {
+        /// The address of the MCP server.
+        server: String,
+    },
     /// No document describes the authorization server.
     NoMetadata {
         /// The issuer.
@@ -199,6 +204,10 @@ impl fmt::Display for OAuthError {
                 let (expected, found) = (shown(expected), shown(found));
                 write!(formatter, "issuer mismatch: the metadata of {expected} names {found}")
             }
+            Self::NoResourceMetadata { server } => write!(
+                formatter,
+                "{server} publishes no protected resource metadata, and `legacy_oauth` is false"
+            ),
             Self::NoMetadata { issuer } => {
                 write!(formatter, "{issuer} publishes no authorization server metadata")
             }

@@ -45,4 +45,7 @@ pub struct LoginSettings {
     pub dpop: DpopMode,
     /// Whether hosts of private networks may be asked.
     pub allows_private: bool,
+    /// Whether a server that publishes no resource metadata is refused, instead of being its own authorization server as
+    /// in 2025-03-26.
+    pub requires_resource_metadata: bool,
 }

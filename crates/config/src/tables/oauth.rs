@@ -49,6 +49,9 @@ pub struct OAuthTable {
     pub dpop: Option<DpopChoice>,
     /// Whether the authorization server may be in a private network although the upstream is not. Default: false.
     pub allow_private: Option<bool>,
+    /// Whether an upstream that publishes no protected resource metadata may be its own authorization server, as in
+    /// 2025-03-26. Default: true.
+    pub legacy_oauth: Option<bool>,
     /// A file whose first line is the assertion. It is read for each login. Only with the grant `jwt-bearer`.
     pub assertion_file: Option<Spanned<String>>,
     /// A program and its arguments. The first line of its output is the assertion. It runs for each login, as a

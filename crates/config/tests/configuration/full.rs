@@ -221,6 +221,7 @@ pub(crate) const FULL: &str = r#"
         resource_parameter = "off"
         dpop = "require"
         allow_private = true
+        legacy_oauth = false
         [upstreams.registered]
         url = "https://example.com/mcp"
         [upstreams.registered.oauth]

@@ -35,6 +35,7 @@ fn find(servers: &Servers, server: &str, challenge: &str) -> Result<Discovered, 
         pinned_issuer: None,
         known_issuers: &[],
         allows_private: false,
+        requires_resource_metadata: false,
     };
     run(discover(servers, target))
 }
@@ -135,6 +136,24 @@ fn a_server_of_2025_03_26_is_its_own_authorization_server() {
 }
 
 #[test]
+fn a_server_of_2025_03_26_can_be_refused() {
+    let servers = Servers::new(|_| not_found());
+    let server = WebUrl::parse(SERVER).unwrap();
+    let target = DiscoveryTarget {
+        server: &server,
+        challenges: &[],
+        pinned_issuer: None,
+        known_issuers: &[],
+        allows_private: false,
+        requires_resource_metadata: true,
+    };
+    let error = run(discover(&servers, target)).unwrap_err().to_string();
+    assert!(error.starts_with(SERVER) && error.ends_with("`legacy_oauth` is false"), "{error}");
+    // Only the metadata of the resource was looked for.
+    assert_eq!(servers.urls().len(), 2);
+}
+
+#[test]
 fn a_server_that_fails_is_not_one_without_documents() {
     let servers = Servers::new(|_| response(503, ""));
     let error = find(&servers, SERVER, "").unwrap_err();
@@ -168,6 +187,7 @@ fn known_issuers_are_preferred_and_a_pinned_one_is_demanded() {
             pinned_issuer,
             known_issuers,
             allows_private: false,
+            requires_resource_metadata: false,
         };
         target.choose_issuer(&issuers).map(str::to_owned)
     };
@@ -209,6 +229,7 @@ fn the_issuer_of_a_server_of_2025_03_26_has_its_origin() {
             pinned_issuer,
             known_issuers: &[],
             allows_private: false,
+            requires_resource_metadata: false,
         };
         run(discover(&servers, target)).map(|found| found.server.issuer)
     };

@@ -51,6 +51,7 @@ pub async fn find_server(
         pinned_issuer: settings.issuer.as_deref(),
         known_issuers: &known,
         allows_private: settings.allows_private,
+        requires_resource_metadata: settings.requires_resource_metadata,
     };
     discover(exchange, target).await
 }

@@ -125,6 +125,7 @@ pub(crate) fn resolve(
     settings.omits_resource = table.resource_parameter == Some(ResourceParameter::Off);
     settings.dpop = table.dpop.map_or(DpopMode::Auto, dpop_mode);
     settings.allows_private = table.allow_private.unwrap_or(false);
+    settings.requires_resource_metadata = !table.legacy_oauth.unwrap_or(true);
     Ok(OAuthPlan { grant, settings, login_command: None, files })
 }
 

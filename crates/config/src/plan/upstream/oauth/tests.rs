@@ -44,7 +44,8 @@ fn without_a_table_the_stored_login_is_used() {
 fn the_settings_of_a_login_are_read() {
     let plan = oauth(
         "client_id = \"creole\"\nclient_secret = \"${SECRET}\"\nscopes = [\"a\", \"b\"]\nmax_scopes = [\"a\", \"b\", \"c\"]\n\
-         issuer = \"https://id.example.com/\"\nresource_parameter = \"off\"\ndpop = \"require\"\nallow_private = true",
+         issuer = \"https://id.example.com/\"\nresource_parameter = \"off\"\ndpop = \"require\"\nallow_private = true\n\
+         legacy_oauth = false",
     );
     let plan = plan.unwrap();
     assert_eq!(plan.settings.client_id.as_deref(), Some("creole"));
@@ -55,6 +56,7 @@ fn the_settings_of_a_login_are_read() {
     );
     assert_eq!(plan.settings.issuer.as_deref(), Some("https://id.example.com/"));
     assert!(plan.settings.omits_resource && plan.settings.allows_private);
+    assert!(plan.settings.requires_resource_metadata);
     assert_eq!(plan.settings.dpop, DpopMode::Require);
     assert!(!format!("{plan:?}").contains("s3cret"));
 }
