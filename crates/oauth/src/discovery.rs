@@ -63,7 +63,6 @@ pub async fn discover(
 ) -> Result<Discovered, OAuthError> {
     let mut documents = Documents { exchange, target, requests: 0 };
     let Some(resource) = documents.resource_metadata().await? else {
-        let server = documents.legacy_server().await?;
         let resource = target.server.without_query().to_owned();
         if target.requires_resource_metadata {
             return Err(OAuthError::NoResourceMetadata { server: resource });

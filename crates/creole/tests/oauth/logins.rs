@@ -163,3 +163,79 @@ async fn a_gateway_tells_its_callers_no_reason() {
     let detail = fetch(&closed, refusal(None)).await.unwrap_err();
     assert_eq!(detail, "the login to `site` failed; the log has the reason");
 }
+
+#[tokio::test]
+async fn documents_are_read_again_only_after_a_token_was_refused() {
+    let (server, folder) = (AuthorizationServer::start().await, tempfile::tempdir().unwrap());
+    let credentials = asking(&server, folder.path(), &Arc::default());
+    let documents = || server.count("/.well-known/oauth-protected-resource/mcp");
+    let first = fetch(&credentials, refusal(None)).await.unwrap();
+    assert_eq!(documents(), 1);
+    let second = fetch(&credentials, missing_scope(first, "write")).await.unwrap();
+    assert_eq!(documents(), 1);
+    fetch(&credentials, refusal(second)).await.unwrap();
+    assert_eq!(documents(), 2);
+}
+
+#[tokio::test]
+async fn spellings_of_one_address_share_a_login() {
+    let (server, folder) = (AuthorizationServer::start().await, tempfile::tempdir().unwrap());
+    let person = Arc::<Person>::default();
+    let credentials = |url: &str| {
+        let method = LoginMethod::Person(Arc::new(Asking(Arc::clone(&person))));
+        OAuthCredentials::new("site", url, options(method, folder.path())).unwrap()
+    };
+    let bare = credentials(&server.origin);
+    assert_eq!(fetch(&bare, refusal(None)).await, Ok(token(1)));
+    let slash = credentials(&format!("{}/", server.origin));
+    assert_eq!(fetch(&slash, None).await, Ok(token(1)));
+    assert_eq!(bare.key(), slash.key());
+    // What the server published is sent as it was written.
+    let records = server.records.lock().unwrap();
+    let resource = format!("resource=http%3A%2F%2F127.0.0.1%3A{}&", port(&server.origin));
+    assert!(records.forms[0].contains(&resource), "{}", records.forms[0]);
+}
+
+fn port(origin: &str) -> &str {
+    origin.rsplit_once(':').unwrap().1
+}
+
+/// A person who cannot be asked before the test says so.
+#[derive(Default)]
+struct LatePerson {
+    can_ask: AtomicBool,
+}
+
+impl LoginPrompt for LatePerson {
+    fn open(
+        &self,
+        registered: Option<String>,
+    ) -> BoxFuture<'static, Result<Box<dyn LoginPage>, OAuthError>> {
+        match self.can_ask.load(Ordering::Relaxed) {
+            true => Asking(Arc::default()).open(registered),
+            false => Box::pin(async { Err(OAuthError::Prompt { reason: "not now".to_owned() }) }),
+        }
+    }
+
+    fn can_ask_now(&self) -> bool {
+        self.can_ask.load(Ordering::Relaxed)
+    }
+}
+
+#[tokio::test]
+async fn a_person_who_could_not_be_asked_is_asked_as_soon_as_possible() {
+    let (server, folder) = (AuthorizationServer::start().await, tempfile::tempdir().unwrap());
+    let person = Arc::<LatePerson>::default();
+    let method = LoginMethod::Person(Arc::clone(&person) as Arc<dyn LoginPrompt>);
+    let credentials =
+        OAuthCredentials::new("site", &server.url(), options(method, folder.path())).unwrap();
+    assert!(!credentials.can_retry_now());
+    assert!(fetch(&credentials, refusal(None)).await.is_err());
+    assert!(!credentials.can_retry_now());
+    person.can_ask.store(true, Ordering::Relaxed);
+    assert!(credentials.can_retry_now());
+    assert_eq!(fetch(&credentials, refusal(None)).await, Ok(token(1)));
+    assert!(!credentials.can_retry_now());
+    // The documents of the first attempt were used.
+    assert_eq!(server.count("/.well-known/oauth-protected-resource/mcp"), 1);
+}

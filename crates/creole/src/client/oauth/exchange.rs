@@ -1,5 +1,7 @@
 //! Sends the requests of logins over HTTP, within limits of time, size and addresses.
 
+mod document_cache;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,6 +14,7 @@ use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tokio::time::{sleep, timeout};
 
+use self::document_cache::DocumentCache;
 use crate::client::transport::http::conn::address_filter::is_public;
 use crate::client::transport::http::fetch::{AllowedAddresses, FetchError, FetchRequest, Fetcher};
 use crate::sync::Mutex;
@@ -30,10 +33,12 @@ struct ReachFetcher {
     fetcher: Fetcher,
 }
 
-/// Sends the requests of logins. Clones share their connections.
+/// Sends the requests of logins. Clones share their connections and documents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HttpExchange {
     fetchers: Arc<Mutex<Vec<ReachFetcher>>>,
+    /// The documents that were read a short time ago, if they are kept.
+    documents: Option<Arc<Mutex<DocumentCache>>>,
     /// The trusted root certificates, if they are not the system's.
     certificates: Option<Arc<[u8]>>,
 }
@@ -41,7 +46,20 @@ pub(crate) struct HttpExchange {
 impl HttpExchange {
     /// Trusts these root certificates in PEM form, or else the system's.
     pub(crate) fn new(certificates: Option<Arc<[u8]>>) -> Self {
-        Self { fetchers: Arc::default(), certificates }
+        Self { certificates, ..Self::default() }
+    }
+
+    /// The same with a cache for documents.
+    #[must_use]
+    pub(super) fn with_documents(self) -> Self {
+        Self { documents: Some(Arc::default()), ..self }
+    }
+
+    /// Lets the next discovery read all documents anew.
+    pub(super) fn forget_documents(&self) {
+        if let Some(documents) = &self.documents {
+            documents.lock().clear();
+        }
     }
 
     fn fetcher(&self, reach: Reach, is_encrypted: bool) -> Fetcher {
@@ -64,6 +82,27 @@ impl HttpExchange {
 
 impl Exchange for HttpExchange {
     async fn send(&self, request: Request) -> Result<Response, OAuthError> {
+        let Some(documents) = &self.documents else { return self.send_now(&request).await };
+        let known = documents.lock().find(&request);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let response = self.send_now(&request).await?;
+        documents.lock().add(request, &response);
+        Ok(response)
+    }
+
+    async fn wait(&self, seconds: u64) {
+        sleep(Duration::from_secs(seconds)).await;
+    }
+
+    fn now(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    }
+}
+
+impl HttpExchange {
+    async fn send_now(&self, request: &Request) -> Result<Response, OAuthError> {
         let unreachable = |reason: &str| OAuthError::Unreachable {
             url: request.url.without_query().to_owned(),
             reason: reason.to_owned(),
@@ -76,7 +115,7 @@ impl Exchange for HttpExchange {
             return Err(unreachable("the address is not public"));
         }
         let fetched =
-            fetch_request(&request).ok_or_else(|| unreachable("the request cannot be written"))?;
+            fetch_request(request).ok_or_else(|| unreachable("the request cannot be written"))?;
         let fetcher = self.fetcher(request.reach, request.url.is_https());
         let response =
             match timeout(REQUEST_TIMEOUT, fetcher.fetch(&fetched, MAX_DOCUMENT_BYTES)).await {
@@ -94,14 +133,6 @@ impl Exchange for HttpExchange {
             max_age: max_age(response.headers()),
             body: response.body().to_vec(),
         })
-    }
-
-    async fn wait(&self, seconds: u64) {
-        sleep(Duration::from_secs(seconds)).await;
-    }
-
-    fn now(&self) -> u64 {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
     }
 }
 

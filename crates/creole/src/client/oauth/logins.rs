@@ -25,14 +25,12 @@ use super::exchange::HttpExchange;
 use super::fault::LoginFailure;
 use super::limits::LoginLimits;
 use super::options::{LoginMethod, OAuthOptions};
+use super::requirement::{DISCOVERY_TIMEOUT, late_documents};
 use super::prompt::{PromptBrowser, PromptScreen};
 use super::store::{LockedLogin, LoginKey};
 use super::store_access::{StoreAccess, write};
 use crate::client::credentials::Refusal;
 use crate::sync::Mutex;
-
-/// How long all documents of one login may take.
-const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The pause before a refresh is tried again.
 const RETRY_SECONDS: u64 = 1;
@@ -71,7 +69,7 @@ impl Logins {
         let is_program = matches!(options.method, LoginMethod::Program(_));
         let key = LoginKey::new(server.as_str(), options.settings.client_id.as_deref());
         let store = StoreAccess { store: options.store.clone().filter(|_| !is_program), key };
-        let exchange = HttpExchange::new(options.certificates.clone());
+        let exchange = HttpExchange::new(options.certificates.clone()).with_documents();
         Self { name, server, options, exchange, store, state: Mutex::default() }
     }
 
@@ -166,7 +164,10 @@ impl Logins {
         if previous.is_none() && matches!(self.options.method, LoginMethod::Stored) {
             return Err(LoginFailure::NeedsPerson);
         }
-        // The documents are read again: the server may use another issuer now, which must see nothing of the old login.
+        if wanted.refused.is_some() {
+            // The server may use another issuer now, which must see nothing of the old login.
+            self.exchange.forget_documents();
+        }
         let found = self.find_server(&wanted.challenges, previous.as_ref()).await?;
         let is_refreshed =
             |login: &&Login| login.issuer == found.server.issuer && self.may_refresh(login);
@@ -210,13 +211,8 @@ impl Logins {
         let (server, registrations) = (&self.server, registrations.as_slice());
         let target = LoginTarget { server, challenges, previous, registrations };
         let finding = find_server(&self.exchange, &self.options.settings, target);
-        let found = timeout(DISCOVERY_TIMEOUT, finding).await.unwrap_or_else(|_| {
-            let url = self.server.without_query().to_owned();
-            let seconds = DISCOVERY_TIMEOUT.as_secs();
-            let reason = format!("the documents for the login did not arrive within {seconds} s");
-            Err(OAuthError::Unreachable { url, reason })
-        });
-        Ok(found?)
+        let found = timeout(DISCOVERY_TIMEOUT, finding).await;
+        Ok(found.unwrap_or_else(|_| Err(late_documents(&self.server)))?)
     }
 
     /// Refreshes a login; `None` if a new login is needed. It goes on when the waiting request is dropped: a
@@ -307,7 +303,20 @@ impl Logins {
         let Some(challenges) = self.state.lock().challenges.clone() else { return Ok(None) };
         let wanted = Wanted { refused: None, needs_scopes: false, challenges };
         let found = self.find_server(&wanted.challenges, Some(login)).await?;
-        self.make_login(&wanted, Some(login), &found).await.map(Some)
+        self.make_program_login(&wanted, Some(login), &found).await.map(Some)
+    }
+
+    async fn make_program_login(
+        &self,
+        wanted: &Wanted,
+        previous: Option<&Login>,
+        found: &Discovered,
+    ) -> Result<Login, LoginFailure> {
+        let made = self.make_login(wanted, previous, found).await;
+        if made.is_err() {
+            self.exchange.forget_documents();
+        }
+        made
     }
 
     /// A new login after a refusal.
@@ -322,7 +331,7 @@ impl Logins {
             return Err(LoginFailure::TooManyLogins);
         }
         if !asks_person {
-            return self.make_login(wanted, previous, found).await;
+            return self.make_program_login(wanted, previous, found).await;
         }
         // One process asks the person, and the others wait for the result.
         let _prompt = self.store.lock_prompt().await?;
@@ -331,8 +340,15 @@ impl Logins {
             return Ok(self.adopt(stored));
         }
         let made = self.make_login(wanted, previous, found).await;
-        if let Err(LoginFailure::OAuth(OAuthError::Prompt { .. })) = &made {
-            self.state.lock().limits.uncount_login();
+        let could_not_ask = matches!(&made, Err(LoginFailure::OAuth(OAuthError::Prompt { .. })));
+        let mut state = self.state.lock();
+        state.could_not_ask = could_not_ask;
+        if could_not_ask {
+            state.limits.uncount_login();
+        }
+        drop(state);
+        if made.is_err() && !could_not_ask {
+            self.exchange.forget_documents();
         }
         made
     }

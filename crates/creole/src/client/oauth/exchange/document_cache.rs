@@ -5,7 +5,7 @@ use std::time::Duration;
 use creole_oauth::http::exchange::{Request, Response};
 use tokio::time::Instant;
 
-/// How long a document is used.
+/// How long a document is used, unless its server allows less.
 const LIFETIME: Duration = Duration::from_secs(600);
 
 /// The maximum number of documents. One discovery reads at most eight.
@@ -22,10 +22,17 @@ struct CachedDocument {
     read_at: Instant,
 }
 
+impl CachedDocument {
+    fn is_current(&self) -> bool {
+        let allowed = self.response.max_age.map_or(LIFETIME, Duration::from_secs);
+        self.read_at.elapsed() < allowed.min(LIFETIME)
+    }
+}
+
 impl DocumentCache {
     /// The response to an equal request.
     pub(super) fn find(&mut self, request: &Request) -> Option<Response> {
-        self.0.retain(|known| known.read_at.elapsed() < LIFETIME);
+        self.0.retain(CachedDocument::is_current);
         self.0.iter().find(|known| known.request == *request).map(|known| known.response.clone())
     }
 
@@ -60,7 +67,7 @@ mod tests {
     }
 
     fn response(status: u16) -> Response {
-        Response { status, dpop_nonce: None, body: b"{}".to_vec() }
+        Response { status, dpop_nonce: None, max_age: None, body: b"{}".to_vec() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -72,6 +79,9 @@ mod tests {
         assert_eq!(cache.find(&get("a")), Some(response(200)));
         advance(Duration::from_secs(1)).await;
         assert_eq!(cache.find(&get("a")), None);
+        cache.add(get("b"), &Response { max_age: Some(60), ..response(200) });
+        advance(Duration::from_secs(60)).await;
+        assert_eq!(cache.find(&get("b")), None);
     }
 
     #[tokio::test]
