@@ -57,6 +57,8 @@ pub(crate) struct ClientLogin {
     /// Whether the client has sent a request since the person was asked last. Nobody is asked because of a connection
     /// that is tried again and again.
     is_wanted: AtomicBool,
+    /// Whether another command has stored a login since the last one failed.
+    is_stored_meanwhile: AtomicBool,
     /// Whether the client can show an address during a call.
     can_show_urls: AtomicBool,
     /// Whether requests fail while the person is asked: a client of the stateless era gets the address only with the
@@ -108,6 +110,7 @@ impl ClientLogin {
             was_ready: AtomicBool::new(false),
             refusals: AtomicUsize::new(0),
             is_wanted: AtomicBool::new(false),
+            is_stored_meanwhile: AtomicBool::new(false),
             can_show_urls: AtomicBool::new(false),
             releases_requests: AtomicBool::new(false),
             state: watch::Sender::new(LoginState::Idle),
@@ -152,6 +155,12 @@ impl LoginPrompt for ClientPrompt {
             let listener = listen(login.port, registered.as_deref()).await?;
             Ok(Box::new(ClientPage { listener, login }) as Box<dyn LoginPage>)
         })
+    }
+
+    fn can_ask_now(&self) -> bool {
+        let login = &self.0;
+        let is_stored = login.is_stored_meanwhile.swap(false, Ordering::Relaxed);
+        is_stored || (login.can_ask() && login.is_wanted.load(Ordering::Relaxed))
     }
 
     fn until_released(&self) -> BoxFuture<'static, OAuthError> {

@@ -61,6 +61,12 @@ pub trait Credentials: Send + Sync {
         Box::pin(std::future::pending())
     }
 
+    /// Whether a fetch may succeed now although another one has just failed. Otherwise nothing is fetched for some seconds
+    /// after a failure.
+    fn can_retry_now(&self) -> bool {
+        false
+    }
+
     /// Whether the source can get a further scope, for which a server asks with status 403.
     fn can_add_scopes(&self) -> bool {
         false

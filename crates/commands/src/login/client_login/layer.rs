@@ -16,10 +16,10 @@ use creole_gateway::upstream::Upstream;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::{ASKED, AskedLogin, ClientLogin, LoginState, NOBODY};
+use super::{ASKED, AskedLogin, ClientLogin, LoginState, NO_PERSON};
 
-/// How often a held response looks whether the server is ready.
-const LOOK: Duration = Duration::from_millis(200);
+/// The time between two attempts of a held call.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How long a call waits until the person can be asked.
 const ASKABLE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -86,9 +86,9 @@ fn shows(call: &Call) -> bool {
 
 /// Whether the client can open an address.
 fn can_show(context: &Context) -> bool {
-    let question = url_elicitation("", "");
+    let request = url_elicitation("", "");
     let caller = context.caller();
-    question.is_allowed_by(&caller.capabilities) && question.is_supported_by(caller.rules)
+    request.is_allowed_by(&caller.capabilities) && request.is_supported_by(caller.rules)
 }
 
 /// Whether an operation fails without the upstream.
@@ -98,7 +98,7 @@ fn needs_upstream(operation: &Operation) -> bool {
 
 /// Whether a request failed for lack of a login. It was not sent then.
 fn is_login_fault(fault: &Fault) -> bool {
-    fault.detail.contains(NOBODY) || fault.detail.contains(ASKED)
+    fault.detail.contains(NO_PERSON) || fault.detail.contains(ASKED)
 }
 
 /// The outcome of a call, and whether the call can be passed on again.
@@ -138,7 +138,7 @@ impl LoginLayer {
         if let Some(upstream) = self.upstream().filter(|_| self.login.asked().is_none()) {
             upstream.end_backoff();
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 
     /// Lets a request wait while the only server is not available because of a login.
@@ -151,7 +151,7 @@ impl LoginLayer {
                 () = self.wait_in_vain(until) => return Outcome::Fail(login.required_fault()),
             };
             match attempt.fault() {
-                Some(fault) if fault.detail.contains(NOBODY) => {
+                Some(fault) if fault.detail.contains(NO_PERSON) => {
                     return Outcome::Fail(login.required_fault());
                 }
                 Some(_) if attempt.is_repeatable && login.may_end_soon() => {}
@@ -171,27 +171,28 @@ impl LoginLayer {
     async fn wait_in_vain(&self, until: Instant) {
         sleep_until(until).await;
         while self.login.asked().is_none() {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Passes a call on. An earlier request may have failed because no person could be asked, and credentials keep such
-    /// a failure for some seconds. The call is passed on again if a person can be asked now, or has logged in with
-    /// another command.
+    /// Passes a call on. An earlier request may have failed because no person could be asked, and the upstream remembers
+    /// such a failure. The call is passed on again if a person can be asked now, or has logged in with another command.
     async fn attempt(&self, call: &Call, next: Next<'_>) -> Attempt {
         let login = &*self.login;
         let until = Instant::now() + ASKABLE_TIMEOUT;
         let refusals = login.refusals.load(Ordering::Relaxed);
         loop {
             let attempt = self.attempt_once(call.clone(), next).await;
-            let is_unasked = attempt.fault().is_some_and(|it| it.detail.contains(NOBODY));
+            let is_unasked = attempt.fault().is_some_and(|it| it.detail.contains(NO_PERSON));
             if !is_unasked || Instant::now() >= until {
                 return attempt;
             }
             let is_old = login.refusals.load(Ordering::Relaxed) == refusals;
             if login.has_browser || shows(call) {
                 login.is_wanted.store(true, Ordering::Relaxed);
-            } else if !(is_old && login.is_stored().await) {
+            } else if is_old && login.is_stored().await {
+                login.is_stored_meanwhile.store(true, Ordering::Relaxed);
+            } else {
                 return attempt;
             }
             self.wait_for_attempt().await;
@@ -240,7 +241,7 @@ impl LoginLayer {
         loop {
             if let Some(asked) = login.asked() {
                 asked.is_shown.store(true, Ordering::Release);
-                let question = login.question(&asked);
+                let question = login.input_request(&asked);
                 let requests = vec![KeyedInputRequest { key: KEY.to_owned(), question }];
                 return Outcome::InputRequired { requests, request_state: None };
             }
@@ -275,7 +276,7 @@ impl ClientLogin {
     }
 
     /// The input request that shows the address.
-    fn question(&self, asked: &AskedLogin) -> InputRequest {
+    fn input_request(&self, asked: &AskedLogin) -> InputRequest {
         let (server, issuer) = (&self.server, &asked.issuer);
         let message = format!("Log in to {server} at {issuer}. The call goes on after the login.");
         url_elicitation(&message, &asked.url)
@@ -314,7 +315,7 @@ async fn run_and_show(
         outcome = &mut running => return outcome,
         asked = login.next_unshown() => asked,
     };
-    let question = login.question(&asked);
+    let question = login.input_request(&asked);
     let id = match &question {
         InputRequest::Url { id, .. } => id.clone(),
         _ => String::new(),

@@ -94,14 +94,14 @@ impl TokenCache {
         self.source.can_add_scopes()
     }
 
-    /// How long a fetch may take.
-    pub(crate) fn timeout(&self) -> Duration {
-        self.source.timeout()
-    }
-
     /// The extension of the protocol that the source uses.
     pub(crate) fn extension(&self) -> Option<&'static str> {
         self.source.extension()
+    }
+
+    /// How long a fetch may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.source.timeout()
     }
 
     /// Starts a fetch, unless one is running. It runs in a task, because the waiting request may be dropped.
@@ -155,7 +155,10 @@ impl TokenCache {
     )]
     fn pause(&self, state: &TokenCacheState) -> Option<Option<Fault>> {
         let (since, why) = state.paused.as_ref()?;
-        let is_limited = why.is_some() || !self.source.limits_itself();
+        let is_limited = match why {
+            Some(_) => !self.source.can_retry_now(),
+            None => !self.source.limits_itself(),
+        };
         (is_limited && since.elapsed() < RETRY_PAUSE).then(|| why.clone())
     }
 

@@ -107,6 +107,13 @@ impl Credentials for OAuthCredentials {
         })
     }
 
+    fn can_retry_now(&self) -> bool {
+        match &self.0.options.method {
+            LoginMethod::Person(prompt) => self.0.could_not_ask() && prompt.can_ask_now(),
+            _ => false,
+        }
+    }
+
     fn can_add_scopes(&self) -> bool {
         !matches!(self.0.options.method, LoginMethod::Stored)
     }

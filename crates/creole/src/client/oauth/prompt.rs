@@ -18,6 +18,11 @@ pub trait LoginPrompt: Send + Sync {
         registered: Option<String>,
     ) -> BoxFuture<'static, Result<Box<dyn LoginPage>, OAuthError>>;
 
+    /// Whether a person who could not be asked a moment ago can be asked now, or may have logged in elsewhere.
+    fn can_ask_now(&self) -> bool {
+        false
+    }
+
     /// Ends when requests must not wait for the person any longer, with their error: they were not sent, and can be
     /// repeated after the login, which goes on. By default requests wait for the person.
     fn until_released(&self) -> BoxFuture<'static, OAuthError> {

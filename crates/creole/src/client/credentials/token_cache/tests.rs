@@ -1,6 +1,6 @@
 //! Concurrent refusals, and sources that fail.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use creole_test_wait::delay;
 use tokio::task::JoinSet;
@@ -14,6 +14,7 @@ use crate::chain::BoxFuture;
 struct CountingCredentials {
     given: Mutex<String>,
     fetched: AtomicUsize,
+    can_retry: AtomicBool,
 }
 
 impl CountingCredentials {
@@ -33,12 +34,16 @@ impl Credentials for CountingCredentials {
         Box::pin(async move {
             delay(Duration::from_secs(1)).await;
             match &*text {
-                "" => Err(token::missing_token("site", "nobody knows one")),
+                "" => Err(token::missing_token("site", "the source has none")),
                 "never" => std::future::pending().await,
                 "panic" => panic!("as a source may"),
                 text => Ok(Some(bearer(text))),
             }
         })
+    }
+
+    fn can_retry_now(&self) -> bool {
+        self.can_retry.load(Ordering::Relaxed)
     }
 }
 
@@ -100,6 +105,17 @@ async fn an_equal_token_is_not_new_and_a_token_that_is_refused_again_is_not_fetc
     assert_eq!(source.fetched(), 3);
     advance(RETRY_PAUSE).await;
     assert_eq!(instead(&keyring, "new", 1).await, [Some(bearer("newer"))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_may_succeed_now_is_asked_at_once_after_a_failure() {
+    let (keyring, source) = keyring("");
+    assert!(keyring.current().await.is_err());
+    source.gives("new");
+    assert!(keyring.current().await.is_err());
+    source.can_retry.store(true, Ordering::Relaxed);
+    assert_eq!(keyring.current().await.unwrap(), Some(bearer("new")));
+    assert_eq!(source.fetched(), 2);
 }
 
 #[tokio::test(start_paused = true)]
