@@ -16,7 +16,7 @@ const ALLOWED: &[Allowed] = &[
     (
         "creole-oauth",
         &["creole-proto"],
-        &["aws-lc-rs", "base64", "getrandom", "serde", "serde_json", "subtle"],
+        &["aws-lc-rs", "base64", "getrandom", "serde", "serde_json", "subtle", "zeroize"],
     ),
     (
         "creole",
