@@ -1,5 +1,6 @@
 //! `creole check`: reports the protocol of a server, its support for each client revision, and problems of its lists.
 
+mod authorization;
 mod feature_support;
 mod lint;
 mod report;
@@ -10,7 +11,7 @@ use creole::client::Client;
 use creole::proto::fault::FaultKind;
 use creole::proto::model::{ExcludedItem, ListKind};
 
-use self::report::ServerReport;
+use self::report::{ServerReport, TargetKind};
 use super::list::{ListTexts, declared_lists, texts};
 use crate::args::CheckArgs;
 use crate::failure::Failure;
@@ -40,15 +41,27 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let (place, _) = target::target_and_words(&args.words, &args.peer)?;
     let name = place.name().to_owned();
     let kind = report::target_kind(&place);
-    let is_notified =
+    let is_dialect_given =
         args.peer.target.dialect.is_some() || matches!(place, ServerTarget::Config(_));
-    let (report, rows) = with_client(place, &args.peer, SessionPurpose::Inspect, async |client| {
+    let checked = with_client(place, &args.peer, SessionPurpose::Inspect, async |client| {
         client.wait_until_settled().await;
         let found = lists(client, &name).await?;
         client.report_missing();
         client.check_answered()?;
-        Ok((ServerReport::new(client, kind, is_notified, &found), client.upstreams()))
+        Ok((ServerReport::new(client, kind, is_dialect_given, &found), client.upstreams()))
+    });
+    let url = args.words.first().filter(|_| matches!(kind, TargetKind::Http));
+    let authorization = match url {
+        Some(url) => authorization::discover(url, &args.peer)?,
+        None => None,
+    };
+    let (mut report, rows) = checked.inspect_err(|_| {
+        if let Some(authorization) = &authorization {
+            let text = output::printable(&authorization.text());
+            output::write_message(&format!("creole: authorization: {text}"));
+        }
     })?;
+    report.set_authorization(authorization);
     match args.peer.json {
         true => {
             let mut document = report.json();

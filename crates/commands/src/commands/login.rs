@@ -76,7 +76,7 @@ fn credentials(
     settings: LoginSettings,
 ) -> Result<OAuthCredentials, Failure> {
     let server = shown_url(&target.url);
-    let most = Duration::from_secs(args.timeout);
+    let timeout = Duration::from_secs(args.timeout);
     let method = match args.device {
         true => LoginMethod::Device(Arc::new(TerminalCode { server })),
         false => LoginMethod::Person(Arc::new(TerminalPrompt {
@@ -153,7 +153,7 @@ async fn list(client: &Client) -> Result<(), Fault> {
 
 fn builder(args: &LoginArgs) -> ClientBuilder {
     // A person at another device is waited for in the request itself.
-    let patience = if args.device { Duration::from_secs(args.timeout) + SILENCE } else { SILENCE };
+    let silence = if args.device { Duration::from_secs(args.timeout) + SILENCE } else { SILENCE };
     let limits = ClientLimits {
         call_idle_timeout: patience,
         handshake_timeout: patience,

@@ -28,7 +28,7 @@ use crate::output::printable;
 pub(crate) const PERSON_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Why a person cannot be asked.
-const NOBODY: &str = "nobody can be asked here";
+const NO_PERSON: &str = "no person can be asked here";
 
 /// Why a request does not wait for a person who is asked.
 const ASKED: &str = "the login has not ended yet";

@@ -33,6 +33,7 @@ mod logins;
 mod logout;
 mod options;
 mod prompt;
+mod requirement;
 mod store;
 mod store_access;
 
@@ -40,9 +41,12 @@ pub use credentials::OAuthCredentials;
 pub use logout::{LogoutOutcome, RevocationOptions, log_out};
 pub use options::{GrantSource, LoginMethod, OAuthOptions};
 pub use prompt::{DevicePrompt, LoginPage, LoginPrompt};
+pub use requirement::{LoginRequirement, login_requirement};
 pub use store::{LockedLogin, LoginKey, LoginStore, StoreError};
 
 pub use creole_oauth::crypto::jose::{Algorithm, SigningKey};
+pub use creole_oauth::discovery::Discovered;
+pub use creole_oauth::discovery::metadata::{Pkce, ServerMetadata};
 pub use creole_oauth::error::{OAuthError, RefusalReason};
 pub use creole_oauth::flow::authorization::AuthorizationRequest;
 pub use creole_oauth::flow::device::DeviceCode;

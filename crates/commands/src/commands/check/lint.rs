@@ -82,10 +82,10 @@ mod tests {
 
     fn problems(items: &[&str]) -> Vec<String> {
         let items = items.iter().map(|item| (*item).to_owned()).collect();
-        let told = |finding: LintFinding| format!("{} {}", finding.item, finding.problem);
+        let line = |finding: LintFinding| format!("{} {}", finding.item, finding.problem);
         let lists =
             ServerLists { listed: vec![(ListKind::Tools, items)], ..ServerLists::default() };
-        lint(&lists).into_iter().map(told).collect()
+        lint(&lists).into_iter().map(line).collect()
     }
 
     #[test]

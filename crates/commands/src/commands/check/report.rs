@@ -9,6 +9,7 @@ use creole::proto::revision::Rules;
 use serde_json::{Map, Value, json};
 
 use super::ServerLists;
+use super::authorization::AuthorizationReport;
 use super::feature_support::{FEATURES, Support, clients};
 use super::lint::{LintFinding, lint};
 use crate::args::LIST_KINDS;
@@ -57,6 +58,8 @@ pub(super) struct ServerReport {
     findings: Vec<LintFinding>,
     /// The number of lists that the server declares but does not implement.
     unknown: usize,
+    /// The login that the server requires.
+    authorization: Option<AuthorizationReport>,
 }
 
 /// The support of one feature for the clients of each revision.
@@ -70,7 +73,7 @@ impl ServerReport {
     pub(super) fn new(
         client: &Client,
         reach: TargetKind,
-        is_notified: bool,
+        is_dialect_given: bool,
         lists: &ServerLists,
     ) -> Self {
         let connection = client.connection();
@@ -92,7 +95,7 @@ impl ServerReport {
             versions,
             transport: transport(reach, client.detected_era()),
             dialect: dialect(client.dialect(), greeting),
-            is_dialect_given: is_notified,
+            is_dialect_given,
             offers: offers(card.capabilities),
             counts: counts.collect(),
             violations: connection.violation_count(),
@@ -110,7 +113,14 @@ impl ServerReport {
                 .collect(),
             findings: lint(lists),
             unknown: lists.unknown.len(),
+            authorization: None,
         }
+    }
+
+    /// Adds the login that the server requires.
+    pub(super) fn set_authorization(&mut self, authorization: Option<AuthorizationReport>) {
+        self.findings.extend(authorization.iter().flat_map(AuthorizationReport::findings));
+        self.authorization = authorization;
     }
 
     /// The number of problems.
@@ -142,6 +152,7 @@ impl ServerReport {
             "transport": self.transport,
             "dialect": self.dialect,
             "dialectIsCertain": self.certainty().is_empty(),
+            "authorization": self.authorization.as_ref().map(AuthorizationReport::json),
             "offers": self.offers,
             "counts": counts,
             "violations": self.violations,
@@ -160,15 +171,19 @@ impl ServerReport {
             ("offers", joined(&self.offers)),
             ("lists", joined(&counts)),
         ];
+        if let Some(authorization) = &self.authorization {
+            rows.push(("authorization", authorization.text()));
+        }
         if self.violations > 0 {
             let description =
                 "lines that are not MCP messages; a server must write only MCP to stdout";
             rows.push(("invalid", format!("{} {description}", self.violations)));
         }
+        let width = rows.iter().map(|(label, _)| label.len() + 2).max().unwrap_or_default();
         let mut lines: Vec<String> = rows
             .iter()
             .map(|(label, text)| {
-                let (lead, text) = (format!("{label:11}"), output::printable(text));
+                let (lead, text) = (format!("{label:width$}"), output::printable(text));
                 layout.entry(&lead, |text| layout.heading(text), &text, str::to_owned)
             })
             .collect();
@@ -242,7 +257,7 @@ impl ServerReport {
         if self.findings.is_empty() {
             return vec![layout.good("No findings in names and schemas.")];
         }
-        let told = |finding: &LintFinding| {
+        let line = |finding: &LintFinding| {
             let lead = format!("  {} ", first_line(&finding.item));
             layout.entry(
                 &lead,
@@ -252,7 +267,7 @@ impl ServerReport {
             )
         };
         let heading = layout.heading(&format!("findings ({})", self.findings.len()));
-        std::iter::once(heading).chain(self.findings.iter().map(told)).collect()
+        std::iter::once(heading).chain(self.findings.iter().map(line)).collect()
     }
 }
 

@@ -1,7 +1,6 @@
 //! The logins of one server: when one is used, refreshed or replaced.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use creole_oauth::crypto::dpop::DpopKey;
 use creole_oauth::crypto::jose::SigningKey;
@@ -25,8 +24,8 @@ use super::exchange::HttpExchange;
 use super::fault::LoginFailure;
 use super::limits::LoginLimits;
 use super::options::{LoginMethod, OAuthOptions};
-use super::requirement::{DISCOVERY_TIMEOUT, late_documents};
 use super::prompt::{PromptBrowser, PromptScreen};
+use super::requirement::{DISCOVERY_TIMEOUT, late_documents};
 use super::store::{LockedLogin, LoginKey};
 use super::store_access::{StoreAccess, write};
 use crate::client::credentials::Refusal;
