@@ -13,7 +13,9 @@ pub fn schema(known_packs: &[&str]) -> Value {
     let root = settings.into_generator().into_root_schema_for::<Config>();
     let mut document = root.to_value();
     document["title"] = json!("Creole configuration");
-    document["oneOf"] = json!([{ "required": ["server"] }, { "required": ["servers"] }]);
+    document["not"] = json!({ "required": ["server", "servers"] });
+    let required = |key: &&str| json!({ "required": [key] });
+    document["anyOf"] = SERVED_KEYS.iter().map(required).collect();
     document["$defs"][ENVIRONMENT] = json!({
         "type": "string",
         "pattern": r"\$\{",
@@ -24,6 +26,19 @@ pub fn schema(known_packs: &[&str]) -> Value {
     }
     document
 }
+
+/// The keys of which a configuration has at least one: its servers, or items for a server with the default settings.
+const SERVED_KEYS: [&str; 9] = [
+    "server",
+    "servers",
+    "upstreams",
+    "tools",
+    "folders",
+    "prompts",
+    "resources",
+    "databases",
+    "openapi",
+];
 
 /// The name of the definition of a value that contains an environment variable.
 const ENVIRONMENT: &str = "FromEnvironment";

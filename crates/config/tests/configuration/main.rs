@@ -102,6 +102,26 @@ fn every_preset_is_valid_against_the_schema() {
 }
 
 #[test]
+fn the_schema_and_the_program_require_the_same_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("creole.toml");
+    let cases = [
+        ("[server]\npacks = [\"echo\"]\n", true),
+        ("[[servers]]\nname = \"a\"\npacks = [\"echo\"]\n", true),
+        ("[upstreams.wiki]\nurl = \"https://wiki.example.com/mcp\"\n", true),
+        ("", false),
+        ("[log]\nlevel = \"warn\"\n", false),
+        ("[server]\n[[servers]]\n", false),
+    ];
+    for (text, is_right) in cases {
+        fs::write(&path, text).unwrap();
+        let loaded = load(ConfigSource::File(&path));
+        assert_eq!(loaded.is_ok(), is_right, "{text}{loaded:?}");
+        assert_eq!(validator().is_valid(&as_json(text)), is_right, "{text}");
+    }
+}
+
+#[test]
 fn the_schema_knows_every_key() {
     let full = FULL;
     let errors: Vec<String> =
