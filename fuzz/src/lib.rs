@@ -5,9 +5,11 @@
 //! `[[bin]]`, and a directory in `seeds/`.
 
 mod conversation;
+mod oauth;
 pub mod reference;
 
 pub use conversation::conversation;
+pub use oauth::{callback_query, challenge, jwk_set, jws, metadata};
 
 use creole_proto::framing::sse::encode_event;
 use creole_proto::framing::{FramedLine, LineDecoder, SseDecoder, SseError, SseEvent, SseEventRef};
@@ -17,8 +19,17 @@ use creole_proto::wire::{
 use serde_json::Value;
 
 /// Every target by its name, which is also the name of its directory in `seeds/`.
-pub const TARGETS: &[(&str, Check)] =
-    &[("envelope", envelope), ("lines", lines), ("sse", sse), ("conversation", conversation)];
+pub const TARGETS: &[(&str, Check)] = &[
+    ("envelope", envelope),
+    ("lines", lines),
+    ("sse", sse),
+    ("conversation", conversation),
+    ("challenge", challenge),
+    ("metadata", metadata),
+    ("callback_query", callback_query),
+    ("jws", jws),
+    ("jwk_set", jwk_set),
+];
 
 /// Panics if the invariant of a target does not hold for these bytes.
 pub type Check = fn(&[u8]);

@@ -169,7 +169,7 @@ impl AuthorizationRequest {
     ///
     /// # Errors
     /// When a check fails, or the person declined.
-    pub(crate) fn code(&self, query: &str) -> Result<SecretText, OAuthError> {
+    pub fn code(&self, query: &str) -> Result<SecretText, OAuthError> {
         let wrong = |reason| OAuthError::Response { reason };
         let parameters = form_decode(query).ok_or_else(|| wrong("its query cannot be read"))?;
         let is_repeated = |(at, (name, _)): (usize, &(String, String))| {
