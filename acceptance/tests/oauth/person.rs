@@ -52,7 +52,7 @@ async fn a_server_without_protection_needs_no_login() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_asked_where_nobody_is_there() {
+async fn no_person_is_asked_where_none_is_there() {
     let Some(provider) = provider(&[]) else { return };
     let ((_folder, store), url) = (store(), provider.server("/mcp"));
     let fault = connect(&url, &stored(&url, &store)).await.map(drop).unwrap_err();
@@ -94,7 +94,7 @@ async fn further_scopes_are_asked_for_together_and_the_tool_runs_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scope_that_nobody_gets_ends_after_three_logins() {
+async fn a_scope_that_is_never_granted_ends_after_three_logins() {
     let Some(provider) = provider(&[]) else { return };
     let (url, alice) = (provider.server("/never"), AutomaticPerson::default());
     let fault = connect(&url, &person(&url, &alice, None)).await.map(drop).unwrap_err();

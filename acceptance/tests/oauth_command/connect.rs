@@ -349,7 +349,7 @@ fn a_client_that_cannot_be_asked_is_told_what_to_run_and_then_goes_on() {
 }
 
 #[test]
-fn a_browser_is_opened_while_the_first_request_waits_and_nobody_else_is_asked() {
+fn a_browser_is_opened_while_the_first_request_waits_and_no_other_person_is_asked() {
     let Some(provider) = provider(&[]) else { return };
     let url = provider.server("/mcp");
     for era in ERAS {

@@ -78,8 +78,8 @@ pub(crate) fn client_credentials(
     let has_browser = browser::has_browser();
     let login = ClientLogin::new(&server.name, &url, client.port, has_browser, stored);
     let method = LoginMethod::Person(Arc::new(ClientPrompt(Arc::clone(&login))));
-    let most = client_login::PERSON_TIMEOUT;
-    Ok((credentials(server, method, settings, most)?, Some(login)))
+    let timeout = client_login::PERSON_TIMEOUT;
+    Ok((credentials(server, method, settings, timeout)?, Some(login)))
 }
 
 /// The credentials of a server with stored logins.
@@ -191,14 +191,14 @@ fn read_secret(file: &Path) -> Result<SecretText, Failure> {
 /// Connects to a server. If a person is asked for longer than the handshake may take, it connects again after the login.
 pub(crate) async fn connect(
     builder: impl Fn() -> Result<ClientBuilder, Failure>,
-    way: &Address,
+    address: &Address,
 ) -> Result<Result<Client, Fault>, Failure> {
-    let connected = builder()?.connect(way.clone()).await;
+    let connected = builder()?.connect(address.clone()).await;
     if connected.is_ok() || !is_person_asked() {
         return Ok(connected);
     }
     wait_for_person().await;
-    Ok(builder()?.connect(way.clone()).await)
+    Ok(builder()?.connect(address.clone()).await)
 }
 
 /// An address without its query, which may hold a secret.

@@ -215,10 +215,10 @@ async fn connect_to(
         // The end of a program is the failure of this command, which prints the program's last output.
         program.log_stderr = false;
     }
-    let told = peer.target.dialect.as_deref().and_then(builtin);
-    let is_notified = told.is_some();
-    let connected = login::connect(|| builder(peer, told.clone(), purpose), &address).await?;
-    let guessed = connected.as_ref().err().and_then(detect_dialect).filter(|_| !is_notified);
+    let given = peer.target.dialect.as_deref().and_then(builtin);
+    let is_given = given.is_some();
+    let connected = login::connect(|| builder(peer, given.clone(), purpose), &address).await?;
+    let guessed = connected.as_ref().err().and_then(detect_dialect).filter(|_| !is_given);
     let Some(dialect) = guessed else { return Ok(connected) };
     output::write_message(&format!(
         "creole: `{}` deviates from the specification; using the dialect `{}`",

@@ -33,8 +33,8 @@ pub(crate) fn token_credentials(name: &str, token: &TokenSource) -> Arc<dyn Cred
 /// the platform has no data directory.
 pub fn login_store() -> Option<LoginStore> {
     let named = env::var_os("CREOLE_LOGINS").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let usual = || PackOptions::default().data_directory().map(|folder| folder.join("logins"));
-    named.or_else(usual).map(LoginStore::new)
+    let default = || PackOptions::default().data_directory().map(|folder| folder.join("logins"));
+    named.or_else(default).map(LoginStore::new)
 }
 
 /// The credentials of an upstream. No person is asked: a person logs in with `creole login`.

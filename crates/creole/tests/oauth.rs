@@ -4,9 +4,13 @@
 
 #[path = "oauth/authorization_server.rs"]
 mod authorization_server;
+#[path = "oauth/connections.rs"]
+mod connections;
 #[path = "oauth/logins.rs"]
 mod logins;
 #[path = "oauth/refresh.rs"]
 mod refresh;
+#[path = "oauth/revocation.rs"]
+mod revocation;
 #[path = "oauth/support.rs"]
 mod support;

@@ -40,10 +40,11 @@ pub struct DiscoveryTarget<'a> {
 
 /// The authorization server that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Discovered {
-    /// The resource that tokens are requested for.
     /// Whether the resource publishes metadata. One that does not is its own authorization server, as in 2025-03-26.
     pub has_resource_metadata: bool,
+    /// The resource that tokens are requested for.
     pub resource: String,
     /// The scopes that the resource lists.
     pub resource_scopes: Vec<String>,

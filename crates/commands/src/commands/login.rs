@@ -83,10 +83,10 @@ fn credentials(
             server,
             opened_by: opened_by(args.no_browser),
             port: args.client.port,
-            timeout: most,
+            timeout,
         })),
     };
-    login::credentials(target, method, settings, most)
+    login::credentials(target, method, settings, timeout)
 }
 
 /// A browser is opened for a user at a terminal, and if the environment names one.
@@ -155,8 +155,8 @@ fn builder(args: &LoginArgs) -> ClientBuilder {
     // A person at another device is waited for in the request itself.
     let silence = if args.device { Duration::from_secs(args.timeout) + SILENCE } else { SILENCE };
     let limits = ClientLimits {
-        call_idle_timeout: patience,
-        handshake_timeout: patience,
+        call_idle_timeout: silence,
+        handshake_timeout: silence,
         ..ClientLimits::default()
     };
     ClientBuilder::new("creole", env!("CARGO_PKG_VERSION")).limits(limits)
@@ -180,7 +180,7 @@ fn failure(target: &HttpTarget, fault: Fault) -> Failure {
     call_failure(&target.name, &given.explain(fault))
 }
 
-/// Tells what became of the login.
+/// Reports the outcome of the login.
 fn report(
     target: &HttpTarget,
     credentials: &OAuthCredentials,
@@ -254,7 +254,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_login_is_told_without_its_tokens() {
+    fn a_login_is_reported_without_its_tokens() {
         let login = stored_login(1_794_862_800, true);
         let expected = "creole: logged in to https://mcp.example.com/mcp (issuer https://id.example.com); expires \
                         2026-11-16T21:00:00Z, refreshes automatically; scopes: mcp:read";

@@ -54,7 +54,7 @@ pub(crate) struct ClientLogin {
     was_ready: AtomicBool,
     /// How often no person could be asked.
     refusals: AtomicUsize,
-    /// Whether the client has sent a request since the person was asked last. Nobody is asked because of a connection
+    /// Whether the client has sent a request since the person was asked last. No person is asked because of a connection
     /// that is tried again and again.
     is_wanted: AtomicBool,
     /// Whether another command has stored a login since the last one failed.
@@ -133,7 +133,7 @@ impl ClientLogin {
             true => Ok(()),
             false => {
                 self.refusals.fetch_add(1, Ordering::Relaxed);
-                let reason = format!("{NOBODY}; {}", self.advice());
+                let reason = format!("{NO_PERSON}; {}", self.advice());
                 Err(OAuthError::Prompt { reason })
             }
         }

@@ -112,9 +112,9 @@ impl LoginPage for TerminalPage {
     ) -> BoxFuture<'a, Result<String, OAuthError>> {
         Box::pin(async move {
             let _wait = LoginWait::begin();
-            let most = self.prompt.timeout;
-            let asked = timeout(most, self.ask(request)).await;
-            asked.unwrap_or(Err(OAuthError::TimedOut { seconds: most.as_secs() }))
+            let limit = self.prompt.timeout;
+            let asked = timeout(limit, self.ask(request)).await;
+            asked.unwrap_or(Err(OAuthError::TimedOut { seconds: limit.as_secs() }))
         })
     }
 }

@@ -71,17 +71,17 @@ pub trait Credentials: Send + Sync {
     fn can_add_scopes(&self) -> bool {
         false
     }
+
+    /// The extension of the protocol that the source uses. The client's capabilities declare it.
+    fn extension(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A request that the server refused.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Refusal {
-
-    /// The extension of the protocol that the source uses. The client's capabilities declare it.
-    fn extension(&self) -> Option<&'static str> {
-        None
-    }
     /// The authorization that the request had.
     pub authorization: Option<Authorization>,
     /// Whether the server asks for further scopes instead of another login.

@@ -144,8 +144,8 @@ impl Dispatcher {
 
     pub(super) async fn opened(&self) -> Result<Arc<NegotiationResult>, Fault> {
         let mut opened = self.opened.subscribe();
-        let told = opened.wait_for(Option::is_some).await.ok().and_then(|told| told.clone());
-        told.unwrap_or_else(|| {
+        let opened = opened.wait_for(Option::is_some).await.ok().and_then(|it| it.clone());
+        opened.unwrap_or_else(|| {
             Err(Fault::new(
                 FaultKind::Internal,
                 "the upstream closed the connection before the handshake finished",
@@ -269,13 +269,14 @@ impl Dispatcher {
         let (fault, by_us) = (closed.fault.clone(), closed.by_us);
         let is_news = self
             .closed_sender
-            .send_if_modified(|told| told.is_none() && told.replace(closed).is_none());
+            .send_if_modified(|reason| reason.is_none() && reason.replace(closed).is_none());
         if !is_news {
             return;
         }
         self.with_machine(|state, _| state.machine.close(fault.clone(), &mut state.outbox));
         // Ends the wait for the opening.
-        self.opened.send_if_modified(|told| told.is_none() && told.replace(Err(fault)).is_none());
+        self.opened
+            .send_if_modified(|opened| opened.is_none() && opened.replace(Err(fault)).is_none());
         // The rest of the transport, such as a child that only closed its output, is of no more use.
         if let (Some(link), Ok(runtime), false) =
             (self.transport.get(), Handle::try_current(), by_us)
@@ -311,7 +312,7 @@ impl Dispatcher {
 
     pub(super) fn closed_future(&self) -> impl Future<Output = Option<CloseReason>> + Send + use<> {
         let mut closed = self.closed_sender.subscribe();
-        async move { closed.wait_for(Option::is_some).await.ok().and_then(|told| told.clone()) }
+        async move { closed.wait_for(Option::is_some).await.ok().and_then(|it| it.clone()) }
     }
 
     pub(super) async fn wait_closed(&self) -> CloseReason {
@@ -401,13 +402,13 @@ impl MessageReceiver for Dispatcher {
         self.with_machine(|state, _| state.machine.fail_call(call, fault, &mut state.outbox));
     }
 
-    fn on_closed(&self, fault: Fault, session_lost: bool) {
     fn on_call_held(&self, call: CallKey, is_held: bool) {
         self.with_machine(|state, now| state.machine.set_call_held(call, is_held, now));
         // The call may be the only one with a deadline.
         self.deadline_moved.notify_one();
     }
 
+    fn on_closed(&self, fault: Fault, session_lost: bool) {
         self.close_with(CloseReason { fault, session_lost, by_us: false });
     }
 

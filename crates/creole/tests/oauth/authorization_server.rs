@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use creole_test_wait::delay;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
@@ -28,6 +29,10 @@ pub(super) struct Records {
     issued: usize,
     /// The forms of token requests.
     pub(super) forms: Vec<String>,
+    /// The messages to the MCP server.
+    messages: Vec<Value>,
+    /// The number of the first token with which tools may be called.
+    first_tool_token: usize,
 }
 
 /// A running server. It is the MCP server's origin too.
@@ -69,6 +74,16 @@ impl AuthorizationServer {
         self.records.lock().unwrap().failures = failures.to_vec();
     }
 
+    /// The messages that the MCP server got.
+    pub(super) fn messages(&self) -> Vec<Value> {
+        self.records.lock().unwrap().messages.clone()
+    }
+
+    /// Tools may be called with this token and those after it. Earlier tokens lack a scope.
+    pub(super) fn demand_for_tools(&self, first: usize) {
+        self.records.lock().unwrap().first_tool_token = first;
+    }
+
     /// The life of the next tokens, in seconds.
     pub(super) fn set_lifetime(&self, seconds: u64) {
         self.records.lock().unwrap().lifetime = seconds;
@@ -80,6 +95,7 @@ async fn respond(
     request: Request,
 ) -> Response {
     let path = request.uri().path().to_owned();
+    let token = request.headers().get("authorization").cloned();
     *records.lock().unwrap().counts.entry(path.clone()).or_default() += 1;
     let body = axum::body::to_bytes(request.into_body(), 65_536).await.unwrap();
     match path.as_str() {
@@ -88,6 +104,16 @@ async fn respond(
                 .into_response()
         }
         "/.well-known/oauth-authorization-server" => metadata(&origin).into_response(),
+        "/.well-known/oauth-protected-resource" => {
+            format!(r#"{{"resource":"{origin}","authorization_servers":["{origin}"]}}"#)
+                .into_response()
+        }
+        "/mcp" => {
+            let token = token.as_ref().and_then(|it| it.to_str().ok());
+            let number = token.and_then(|it| it.strip_prefix("Bearer access-canary-"));
+            let message = serde_json::from_slice(&body).unwrap_or_default();
+            records.lock().unwrap().message(number.and_then(|it| it.parse().ok()), message)
+        }
         "/register" => {
             (StatusCode::CREATED, r#"{"client_id":"registered"}"#.to_owned()).into_response()
         }
@@ -110,6 +136,30 @@ fn metadata(origin: &str) -> String {
 }
 
 impl Records {
+    /// The response of the MCP server to a request with the token of this number.
+    fn message(&mut self, token: Option<usize>, message: Value) -> Response {
+        self.messages.push(message.clone());
+        let Some(number) = token else {
+            return (StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")]).into_response();
+        };
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "site", "version": "1"},
+            }),
+            Some("tools/call") if number < self.first_tool_token => {
+                let challenge = r#"Bearer error="insufficient_scope", scope="write""#;
+                return (StatusCode::FORBIDDEN, [("www-authenticate", challenge)]).into_response();
+            }
+            Some("tools/call") => json!({"content": [{"type": "text", "text": "called"}]}),
+            Some(_) if message["id"].is_null() => return StatusCode::ACCEPTED.into_response(),
+            _ => return StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        };
+        let text = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
+        ([("content-type", "application/json")], text).into_response()
+    }
+
     fn token(&mut self, form: &str) -> Response {
         let value = |name: &str| {
             let mut pairs = form.split('&').filter_map(|pair| pair.split_once('='));

@@ -1,7 +1,10 @@
 //! When a person is asked, and when a stored login is used instead.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use creole::BoxFuture;
+use creole::client::credentials::Credentials as _;
 use creole::client::oauth::{
     LoginKey, LoginMethod, LoginPage, LoginPrompt, LoginStore, LogoutOutcome, OAuthCredentials,
     OAuthError, OAuthOptions, ProgramGrant, RevocationOptions, Scopes, SecretText, log_out,

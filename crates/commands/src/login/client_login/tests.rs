@@ -8,7 +8,7 @@ use super::{ClientLogin, LoginState};
 fn a_person_is_asked_once_for_each_request_of_the_client() {
     let login = ClientLogin::new("h", "https://h/mcp", None, true, None);
     let refused = login.check_wanted().unwrap_err().to_string();
-    assert_eq!(refused, "nobody can be asked here; run: creole login https://h/mcp");
+    assert_eq!(refused, "no person can be asked here; run: creole login https://h/mcp");
     login.is_wanted.store(true, Ordering::Relaxed);
     assert!(login.check_wanted().is_ok());
     assert!(login.check_wanted().is_err());

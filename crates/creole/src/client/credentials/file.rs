@@ -79,12 +79,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("canary");
         let file = TokenFile::new("site", &path);
-        let told = async || file.fetch(None).await.map_err(|fault| fault.detail);
+        let fetched = async || file.fetch(None).await.map_err(|fault| fault.detail);
         let invalid = "cannot get a token for `site`: the token file does not exist";
-        assert_eq!(told().await.unwrap_err(), invalid);
+        assert_eq!(fetched().await.unwrap_err(), invalid);
         for token in ["one", "two"] {
             std::fs::write(&path, format!("{token}\n")).unwrap();
-            assert_eq!(told().await.unwrap().unwrap().secret(), token);
+            assert_eq!(fetched().await.unwrap().unwrap().secret(), token);
         }
         let folder = TokenFile::new("site", folder.path());
         assert!(folder.fetch(None).await.unwrap_err().detail.ends_with("cannot be read"));

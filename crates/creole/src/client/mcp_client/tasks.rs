@@ -69,10 +69,10 @@ impl Client {
     async fn poll_to_end(&self, mut task: Arc<Task>) -> Result<Payload, Fault> {
         // The result, and input requests before it, may have to be fetched by a separate request.
         let fetches = self.connection().greeting().rules.tasks == TaskModel::ClientRequested;
-        let mut told = 0;
+        let mut reported = 0;
         loop {
-            told += 1;
-            self.report_status(&task, told);
+            reported += 1;
+            self.report_status(&task, reported);
             match &task.state {
                 TaskState::Cancelled => {
                     let detail = "the server cancelled the task";

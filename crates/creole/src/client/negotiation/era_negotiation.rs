@@ -380,9 +380,9 @@ fn find_newline(bytes: &[u8]) -> Option<usize> {
 fn exit_fault(mut fault: Fault, wrote: &str) -> Fault {
     if fault.kind == FaultKind::BackendUnavailable && !fault.detail.contains("MCP") {
         fault.detail.push_str(" without an MCP response");
-        let told = [wrote, fault.trace.as_deref().unwrap_or_default()];
-        let told: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
-        fault.trace = Some(told.join("\n")).filter(|text| !text.is_empty());
+        let texts = [wrote, fault.trace.as_deref().unwrap_or_default()];
+        let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        fault.trace = Some(texts.join("\n")).filter(|text| !text.is_empty());
     }
     fault
 }

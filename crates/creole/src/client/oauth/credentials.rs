@@ -117,13 +117,6 @@ impl Credentials for OAuthCredentials {
     fn can_add_scopes(&self) -> bool {
         !matches!(self.0.options.method, LoginMethod::Stored)
     }
-}
-
-/// The token of a login, which is renewed before it expires.
-fn authorization(logins: &Logins, login: &Login) -> Result<Authorization, OAuthError> {
-    let token = login.access_token.expose();
-    let authorization = match (login.token_type, &login.dpop_key) {
-        (TokenType::Dpop, Some(key)) => Authorization::dpop(token, logins.dpop_key(key)?),
 
     fn extension(&self) -> Option<&'static str> {
         match &self.0.options.method {
@@ -131,6 +124,13 @@ fn authorization(logins: &Logins, login: &Login) -> Result<Authorization, OAuthE
             _ => None,
         }
     }
+}
+
+/// The token of a login, which is renewed before it expires.
+fn authorization(logins: &Logins, login: &Login) -> Result<Authorization, OAuthError> {
+    let token = login.access_token.expose();
+    let authorization = match (login.token_type, &login.dpop_key) {
+        (TokenType::Dpop, Some(key)) => Authorization::dpop(token, logins.dpop_key(key)?),
         _ => Authorization::bearer(token),
     };
     let unusable = || OAuthError::Key { reason: "the token cannot be sent in a header".to_owned() };

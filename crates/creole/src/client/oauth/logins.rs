@@ -51,9 +51,9 @@ pub(super) struct Logins {
 #[derive(Default)]
 struct State {
     login: Option<Login>,
+    has_logged_in: bool,
     /// Whether the last login failed because no person could be asked.
     could_not_ask: bool,
-    has_logged_in: bool,
     /// The challenges of the last refusal, for a program that logs in again before its token expires.
     challenges: Option<Vec<Challenge>>,
     /// The refresh token that the server does not take any more.
@@ -81,11 +81,11 @@ impl Logins {
     pub(super) fn has_logged_in(&self) -> bool {
         self.state.lock().has_logged_in
     }
+
     /// Whether the last login failed because no person could be asked.
     pub(super) fn could_not_ask(&self) -> bool {
         self.state.lock().could_not_ask
     }
-
 
     pub(super) fn key(&self) -> &LoginKey {
         &self.store.key

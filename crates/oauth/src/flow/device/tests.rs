@@ -93,7 +93,7 @@ fn tokens_are_requested_until_the_person_has_finished() {
 }
 
 #[test]
-fn a_login_that_nobody_finishes_ends() {
+fn a_login_that_no_person_finishes_ends() {
     let (login, servers) = log_in(DEVICE, vec![error("authorization_pending")]);
     assert_eq!(login.unwrap_err(), OAuthError::TimedOut { seconds: 60 });
     assert_eq!(servers.waits.lock().unwrap().len(), 12);

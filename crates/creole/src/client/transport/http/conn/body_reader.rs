@@ -47,14 +47,14 @@ pub(crate) async fn read_document(
     max_length: usize,
     hold: impl FnOnce() -> Reservation,
 ) -> Result<ResponseDocument, BodyReadError> {
-    let told = body.length().unwrap_or(0);
-    if told > max_length as u64 {
+    let announced = body.length().unwrap_or(0);
+    if announced > max_length as u64 {
         return Err(BodyReadError::TooLong);
     }
-    let spare = if told < LARGE_MESSAGE as u64 { 0 } else { SPARE };
+    let spare = if announced < LARGE_MESSAGE as u64 { 0 } else { SPARE };
     let mut reservation = BufferReservation::new(hold);
-    reservation.grow_to(told as usize + spare)?;
-    let mut whole = Vec::with_capacity(told as usize + spare);
+    reservation.grow_to(announced as usize + spare)?;
+    let mut whole = Vec::with_capacity(announced as usize + spare);
     while read_more(&mut body, &mut whole).await.map_err(|()| BodyReadError::Broken)? {
         if whole.len() > max_length {
             return Err(BodyReadError::TooLong);
