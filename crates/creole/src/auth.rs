@@ -5,19 +5,23 @@
 //! stored as argon2id hashes and are verified on a few dedicated threads. Keys are 256 random bits and are stored as
 //! their SHA-256.
 
+mod access_tokens;
 pub(crate) mod challenge;
 pub(crate) mod credential_text;
 mod denial;
 mod error;
 pub(crate) mod expiry;
 pub(crate) mod file;
+mod fingerprints;
 mod header;
 pub(crate) mod keys;
 mod login_throttle;
+pub mod oauth;
+mod oauth_settings;
 pub(crate) mod password;
 mod request;
 mod requirement;
-mod resource;
+pub(crate) mod resource;
 pub(crate) mod secret;
 mod users;
 
@@ -35,24 +39,27 @@ use argon2::password_hash::phc::PasswordHash;
 use bytes::Bytes;
 use http::HeaderValue;
 use serde_json::Value;
-use sha2::Digest as _;
 
 pub use crate::principal::{Principal, TokenIdentity, TokenMethod};
 pub use crate::scopes::{ExpandedScopes, ScopeDenial, ScopeRule, ScopeRules};
 pub use error::AuthError;
 pub use keys::BearerKey;
 pub(crate) use login_throttle::network_prefix;
+pub use oauth_settings::OAuthSettings;
 pub use request::{AuthRequest, RequestDetails};
 pub use requirement::Requirement;
 pub(crate) use resource::METADATA_PREFIX;
-pub use resource::{DpopMode, OAuthSettings, Resource, ResourceSettings};
+pub use resource::{DpopMode, Resource, ResourceSettings};
 
+use crate::state::State;
 use challenge::{Challenge, Schemes};
 use denial::{Denial, DenialReason};
 use file::CredentialKind;
+use fingerprints::{AttemptFingerprints, Fingerprints};
 use header::PresentedCredentials;
 use keys::BearerKeys;
 use login_throttle::LoginThrottle;
+use oauth::{TokenVerifier, VerifierParts};
 use password::cache::PasswordCache;
 use password::pool::{PasswordPool, PoolBusy};
 use secret::Secret;
@@ -103,6 +110,7 @@ struct AuthenticatorInner {
     pool: PasswordPool,
     throttle: Arc<LoginThrottle>,
     verify: VerifyPassword,
+    token_parts: Arc<VerifierParts>,
 }
 
 /// Users and keys that were read and are not in use yet.
@@ -118,6 +126,8 @@ struct LoadedCredentials {
     keys: Option<BearerKeys>,
     /// The paths that access tokens are for.
     resources: Vec<Arc<Resource>>,
+    /// Decides about access tokens, if there are issuers.
+    verifier: Option<TokenVerifier>,
     password_cache: PasswordCache<PasswordCheck>,
 }
 
@@ -144,15 +154,16 @@ impl Authenticator {
         pool: PasswordPool,
         verify: VerifyPassword,
     ) -> Result<Self, AuthError> {
-        let fingerprints = Fingerprints { key: random() };
-        let known = ArcSwap::from_pointee(LoadedCredentials::read(settings, &fingerprints)?);
+        let (fingerprints, token_parts) = (Fingerprints::new(), Arc::default());
+        let known = LoadedCredentials::read(settings, &fingerprints, &token_parts, None)?;
         let limiter = Arc::default();
         let shared = AuthenticatorInner {
             fingerprints,
-            credentials: known,
+            credentials: ArcSwap::from_pointee(known),
             pool,
             throttle: limiter,
             verify,
+            token_parts,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -180,7 +191,10 @@ impl Authenticator {
     /// When a file cannot be read or a line in it is invalid.
     #[doc(hidden)]
     pub fn read(&self, settings: AuthSettings) -> Result<ParsedCredentials, AuthError> {
-        LoadedCredentials::read(settings, &self.shared.fingerprints).map(ParsedCredentials)
+        let known = self.shared.credentials.load();
+        let (fingerprints, parts) = (&self.shared.fingerprints, &self.shared.token_parts);
+        LoadedCredentials::read(settings, fingerprints, parts, known.verifier.as_ref())
+            .map(ParsedCredentials)
     }
 
     /// Puts these credentials into force, as [`reload_with`](Self::reload_with) does. The same authenticator must have
@@ -215,7 +229,15 @@ impl Authenticator {
 
     /// The metadata of the only issuer, as it was fetched, if it is served under the server's own address.
     pub(crate) async fn issuer_metadata(&self) -> Option<Bytes> {
-        None
+        let known = self.shared.credentials.load_full();
+        let verifier = known.verifier.as_ref().filter(|_| known.settings.oauth.legacy_metadata)?;
+        verifier.issuer_metadata().await
+    }
+
+    /// Keeps used proofs of keys in this state, which other processes may share. The first call counts.
+    #[doc(hidden)]
+    pub fn set_state(&self, state: &State) {
+        self.shared.token_parts.set_state(state);
     }
 
     /// Decides whether the caller with this `Authorization` header, from this address, is admitted.
@@ -238,7 +260,13 @@ impl Authenticator {
         let AuthRequest { authorization, peer, .. } = *request;
         let known = self.shared.credentials.load_full();
         let refused = |reason| Err(Box::new((known.unauthorized(request, false), reason)));
-        let result = match (PresentedCredentials::read(authorization), &known.users) {
+        let presented = PresentedCredentials::read(authorization);
+        if let Some(token) = known.access_token(&presented, request)
+            && let Some(decision) = known.verify_token(&token, request).await
+        {
+            return decision;
+        }
+        let result = match (presented, &known.users) {
             (PresentedCredentials::Basic { name, password }, Some(users)) => {
                 let seen =
                     AttemptFingerprints::new(&self.shared.fingerprints, authorization, &name, peer);
@@ -265,7 +293,11 @@ impl Authenticator {
         let refused = |bearer_given, reason| {
             Err(Box::new((known.unauthorized(request, bearer_given), reason)))
         };
-        let result = match (PresentedCredentials::read(authorization), &known.users, &known.keys) {
+        let presented = PresentedCredentials::read(authorization);
+        if let Some(token) = known.access_token(&presented, request) {
+            return known.try_decide_token(&token, request);
+        }
+        let result = match (presented, &known.users, &known.keys) {
             (PresentedCredentials::Basic { .. }, Some(_), _) => return None,
             (PresentedCredentials::Bearer(key), _, Some(keys)) => match keys.find(key) {
                 Ok(principal) => Ok(principal.clone()),
@@ -274,7 +306,9 @@ impl Authenticator {
                     Err(challenge) => Err(Box::new((challenge, DenialReason::TooManyAttempts))),
                 },
             },
-            (PresentedCredentials::Bearer(_), ..) => refused(true, DenialReason::OtherScheme),
+            (PresentedCredentials::Bearer(_) | PresentedCredentials::Dpop(_), ..) => {
+                refused(true, DenialReason::OtherScheme)
+            }
             (PresentedCredentials::Basic { .. }, ..) => refused(false, DenialReason::OtherScheme),
             (PresentedCredentials::Nothing, ..) => refused(false, DenialReason::NoCredentials),
         };
@@ -353,7 +387,12 @@ impl fmt::Debug for Authenticator {
 }
 
 impl LoadedCredentials {
-    fn read(settings: AuthSettings, fingerprints: &Fingerprints) -> Result<Self, AuthError> {
+    fn read(
+        settings: AuthSettings,
+        fingerprints: &Fingerprints,
+        token_parts: &Arc<VerifierParts>,
+        earlier: Option<&TokenVerifier>,
+    ) -> Result<Self, AuthError> {
         let users = match &settings.users {
             Some(path) => {
                 Some(Users::new(file::read_entries(path, CredentialKind::Users)?, fingerprints))
@@ -384,7 +423,13 @@ impl LoadedCredentials {
         if count == 0 && !takes_tokens {
             tracing::warn!("there are no users and no keys, so every request is refused");
         }
-        Ok(Self { settings, users, keys, resources, password_cache: PasswordCache::new() })
+        let verifier = takes_tokens.then(|| {
+            let (issuers, claims) = (settings.oauth.issuers.clone(), &settings.oauth.kept_claims);
+            TokenVerifier::new(issuers, earlier, Arc::clone(token_parts))
+                .keep_claims(claims.clone())
+        });
+        let password_cache = PasswordCache::new();
+        Ok(Self { settings, users, keys, resources, verifier, password_cache })
     }
 
     /// Turns the principal or the denial into the decision, and logs a refusal.
@@ -433,54 +478,6 @@ impl LoadedCredentials {
 
     fn schemes(&self) -> Schemes {
         Schemes { basic: self.users.is_some(), bearer: self.keys.is_some() }
-    }
-}
-
-/// The fingerprints of one password attempt.
-struct AttemptFingerprints {
-    name: Digest,
-    /// The name and the address of the attempt.
-    account: Digest,
-    /// The address of the attempt.
-    address: Digest,
-    /// The whole header and the address.
-    attempt: Digest,
-}
-
-impl AttemptFingerprints {
-    fn new(
-        fingerprints: &Fingerprints,
-        header: Option<&HeaderValue>,
-        name: &str,
-        peer: Option<IpAddr>,
-    ) -> Self {
-        let (network, name) = (network_prefix(peer), name.as_bytes());
-        let header = header.map_or(&[][..], HeaderValue::as_bytes);
-        Self {
-            name: fingerprints.of(b"name", &[name]),
-            account: fingerprints.of(b"account", &[&network, name]),
-            address: fingerprints.of(b"address", &[&network]),
-            attempt: fingerprints.of(b"attempt", &[&network, header]),
-        }
-    }
-}
-
-/// Computes fingerprints that are meaningless outside of this process, so that a table of them, or the time of a
-/// lookup, reveals nothing about the credentials. They never leave the process, so a hash of the key and the text is
-/// enough.
-struct Fingerprints {
-    key: Digest,
-}
-
-impl Fingerprints {
-    fn of(&self, purpose: &[u8], parts: &[&[u8]]) -> Digest {
-        let mut hasher = sha2::Sha256::new();
-        hasher.update(self.key);
-        for part in [&[purpose], parts].concat() {
-            hasher.update((part.len() as u64).to_be_bytes());
-            hasher.update(part);
-        }
-        hasher.finalize().into()
     }
 }
 

@@ -7,8 +7,9 @@ use http::HeaderValue;
 
 use super::secret::{Secret, SecretRef};
 
-/// Longer headers are not parsed.
+/// Longer headers are not parsed: names with passwords, and tokens.
 pub(super) const MAX_HEADER_BYTES: usize = 8 * 1024;
+const MAX_TOKEN_HEADER_BYTES: usize = 25 * 1024;
 
 /// Some clients omit the padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -24,8 +25,10 @@ pub(super) enum PresentedCredentials<'a> {
     /// A name and a password. Both are empty if they are malformed: no user has an empty name, and checking it takes as
     /// long as checking another.
     Basic { name: String, password: Secret },
-    /// A key.
+    /// A key or an access token.
     Bearer(SecretRef<'a>),
+    /// An access token that is bound to a key.
+    Dpop(SecretRef<'a>),
 }
 
 impl<'a> PresentedCredentials<'a> {
@@ -36,12 +39,16 @@ impl<'a> PresentedCredentials<'a> {
         let (scheme, rest) = bytes.split_at(end);
         // RFC 9110, 11.4: one or more spaces, and the name of the scheme in any case.
         let start = rest.iter().position(|byte| *byte != b' ').unwrap_or(rest.len());
-        let rest = if bytes.len() > MAX_HEADER_BYTES { &[] } else { &rest[start..] };
+        let within = |max: usize| if bytes.len() > max { &[] } else { &rest[start..] };
+        let rest = within(MAX_TOKEN_HEADER_BYTES);
         if scheme.eq_ignore_ascii_case(b"basic") {
+            let rest = within(MAX_HEADER_BYTES);
             let (name, password) = parse_basic(rest).unwrap_or_default();
             Self::Basic { name, password: Secret::from(password) }
         } else if scheme.eq_ignore_ascii_case(b"bearer") {
             Self::Bearer(SecretRef(rest))
+        } else if scheme.eq_ignore_ascii_case(b"dpop") {
+            Self::Dpop(SecretRef(rest))
         } else {
             Self::Nothing
         }
@@ -73,12 +80,14 @@ mod tests {
                 format!("{name}/{}", text(password.expose()))
             }
             PresentedCredentials::Bearer(key) => format!("key:{}", text(key.0)),
+            PresentedCredentials::Dpop(token) => format!("dpop:{}", text(token.0)),
         }
     }
 
     #[test]
     fn right_headers_are_read() {
-        let right: [(&[u8], &str); 7] = [
+        let right: [(&[u8], &str); 8] = [
+            (b"dpop abc", "dpop:abc"),
             (b"Basic YWxpY2U6c2VjcmV0", "alice/secret"),
             (b"basic YWxpY2U6c2VjcmV0", "alice/secret"),
             (b"BASIC   YWxpY2U6c2VjcmV0", "alice/secret"),

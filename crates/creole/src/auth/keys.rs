@@ -20,6 +20,9 @@ use super::{Digest, file, random};
 use crate::principal::Principal;
 use crate::seal::digest;
 
+/// What the keys of this program begin with.
+pub(crate) const KEY_PREFIX: &str = "creole_";
+
 /// A new key. It is shown once; only its SHA-256 is stored.
 #[derive(Clone, Debug)]
 pub struct NewKey {
@@ -36,7 +39,7 @@ impl NewKey {
     /// When the system has no random bytes.
     #[must_use]
     pub fn random() -> Self {
-        let key = format!("creole_{}", URL_SAFE_NO_PAD.encode(random()));
+        let key = format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(random()));
         Self { sha256: hex(&digest(key.as_bytes())), key: key.as_str().into() }
     }
 }

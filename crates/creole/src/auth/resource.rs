@@ -26,18 +26,6 @@ pub enum DpopMode {
     Require,
 }
 
-/// What access tokens are for, and what they must have.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct OAuthSettings {
-    /// The paths. A gate refers to its path by its number.
-    pub resources: Vec<ResourceSettings>,
-    /// The scopes that operations require.
-    pub scopes: ScopeRules,
-    /// Whether the metadata of the only issuer is served under the server's own address.
-    pub legacy_metadata: bool,
-}
-
 /// One path of a server, which access tokens are issued for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceSettings {

@@ -31,7 +31,7 @@ const OTHER_TOKENS_CLAIMS: [&str; 5] = ["nonce", "at_hash", "c_hash", "s_hash", 
 const OTHER_TOKENS_TYPES: [&str; 4] = ["ID", "Refresh", "Offline", "Logout"];
 
 /// What is demanded of the access tokens of one issuer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokenRules {
     /// The issuer, compared byte by byte.
@@ -191,7 +191,7 @@ impl TokenRules {
         }
     }
 
-    fn caller(&self, claims: &Map<String, Value>) -> Result<Caller, TokenRefusal> {
+    fn caller(&self, claims: &Map<String, Value>) -> Result<NamedCaller, TokenRefusal> {
         let client = match ["client_id", "azp", "cid"].iter().find_map(|name| claims.get(*name)) {
             Some(value) => Some(name_of(value)?),
             None => None,
@@ -214,7 +214,7 @@ impl TokenRules {
         {
             return Err(TokenRefusal::Claims);
         }
-        Ok(Caller { subject, client, is_program })
+        Ok(NamedCaller { subject, client, is_program })
     }
 
     /// The scopes of `scope`, `scp` and the configured claim. A claim of another type has none.
@@ -240,7 +240,7 @@ impl TokenRules {
     }
 }
 
-struct Caller {
+struct NamedCaller {
     subject: Option<String>,
     client: Option<String>,
     is_program: bool,

@@ -14,6 +14,8 @@ pub struct IssuerMetadata {
     pub keys: Option<WebUrl>,
     /// Where tokens are asked about.
     pub introspection: Option<WebUrl>,
+    /// The whole document, as it came.
+    pub document: Vec<u8>,
 }
 
 /// The keys of an issuer.
@@ -60,7 +62,8 @@ pub async fn fetch_metadata(
         match response.status {
             200 => {
                 if let Some(document) = Document::parse(&response.body) {
-                    return IssuerMetadata::read(&document, issuer, &own);
+                    let metadata = IssuerMetadata::read(&document, issuer, &own)?;
+                    return Ok(IssuerMetadata { document: response.body, ..metadata });
                 }
             }
             400..500 => {}
@@ -80,6 +83,7 @@ impl IssuerMetadata {
         Ok(Self {
             keys: document.endpoint("jwks_uri", own)?,
             introspection: document.endpoint("introspection_endpoint", own)?,
+            document: Vec::new(),
         })
     }
 }

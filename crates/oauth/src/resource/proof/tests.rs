@@ -16,12 +16,12 @@ fn hash() -> String {
     encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, TOKEN.as_bytes()))
 }
 
-struct Caller {
+struct ProofMaker {
     key: TestKey,
     urls: [WebUrl; 1],
 }
 
-impl Caller {
+impl ProofMaker {
     fn new() -> Self {
         Self { key: TestKey::new(), urls: [WebUrl::parse(RESOURCE).unwrap()] }
     }
@@ -86,7 +86,7 @@ fn a_proof_of_this_crates_client_is_right() {
 
 #[test]
 fn the_address_is_the_configured_one() {
-    let caller = Caller::new();
+    let caller = ProofMaker::new();
     for url in [
         "https://mcp.example.com/mcp",
         "https://mcp.example.com/mcp/",
@@ -117,7 +117,7 @@ fn the_address_is_the_configured_one() {
 
 #[test]
 fn each_claim_is_checked() {
-    let caller = Caller::new();
+    let caller = ProofMaker::new();
     for (claims, expected) in [
         (json!({ "iat": NOW - 299 }), Ok(())),
         (json!({ "iat": NOW + 299 }), Ok(())),
@@ -144,7 +144,7 @@ fn each_claim_is_checked() {
 
 #[test]
 fn each_member_of_the_header_is_checked() {
-    let caller = Caller::new();
+    let caller = ProofMaker::new();
     let private = Value::Object(caller.key.jwk_with(json!({ "d": "AAAA" })));
     let shared = json!({ "kty": "oct", "k": "AAAA" });
     let other = Value::Object(TestKey::new().jwk());
@@ -171,8 +171,8 @@ fn each_member_of_the_header_is_checked() {
 
 #[test]
 fn proofs_have_the_same_fingerprint_only_with_the_same_key_and_id() {
-    let (caller, other) = (Caller::new(), Caller::new());
-    let of = |caller: &Caller, id: &str| {
+    let (caller, other) = (ProofMaker::new(), ProofMaker::new());
+    let of = |caller: &ProofMaker, id: &str| {
         caller.check(json!({}), json!({ "jti": id })).unwrap().fingerprint
     };
     assert_eq!(of(&caller, "a"), of(&caller, "a"));
