@@ -10,6 +10,7 @@ use crate::Plan;
 use crate::plan::auth::{AuthPlan, KeyPlan};
 use crate::plan::layer;
 use crate::plan::layer::LayerError;
+use crate::resources::resources;
 use creole::auth::{AuthError, AuthSettings, Authenticator, BearerKey, Requirement};
 use creole::internal::credential_files::read_credential_file;
 use creole::proto::model::CacheHints;
@@ -170,22 +171,25 @@ impl From<AuthError> for RunError {
 ///
 /// # Errors
 /// When a file cannot be read or has an invalid line.
-pub fn authenticator(plan: &AuthPlan) -> Result<Authenticator, AuthError> {
-    Authenticator::new(auth_settings(plan)?)
+pub fn authenticator(plan: &Plan, auth: &AuthPlan) -> Result<Authenticator, AuthError> {
+    Authenticator::new(auth_settings(plan, auth)?)
 }
 
-/// The settings of the authenticator for HTTP: users, keys, their files and the required role.
+/// The settings of the authenticator for HTTP: users, keys, their files, the required role, and issuers.
 ///
 /// # Errors
 /// When a key is invalid.
-pub fn auth_settings(plan: &AuthPlan) -> Result<AuthSettings, AuthError> {
+pub fn auth_settings(plan: &Plan, auth: &AuthPlan) -> Result<AuthSettings, AuthError> {
     let key =
         |key: &KeyPlan| BearerKey::new(&key.name, &key.sha256, &key.roles, key.expires.as_deref());
     let mut settings = AuthSettings::default();
-    settings.users = plan.users.clone();
-    settings.keys = plan.keys.iter().map(key).collect::<Result<_, _>>()?;
-    settings.keys_file = plan.keys_file.clone();
-    settings.requirement = plan.role.as_deref().map_or_else(Requirement::none, Requirement::role);
+    settings.users = auth.users.clone();
+    settings.keys = auth.keys.iter().map(key).collect::<Result<_, _>>()?;
+    settings.keys_file = auth.keys_file.clone();
+    settings.requirement = auth.role.as_deref().map_or_else(Requirement::none, Requirement::role);
+    settings.oauth.issuers = auth.issuers.iter().map(|issuer| issuer.settings.clone()).collect();
+    settings.oauth.resources = resources(plan, auth);
+    settings.oauth.legacy_metadata = true;
     Ok(settings)
 }
 

@@ -22,6 +22,7 @@ mod assemble;
 mod instance;
 mod logins;
 mod reload;
+mod resources;
 mod script_layer;
 mod source;
 mod upstream_settings;

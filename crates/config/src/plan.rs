@@ -5,9 +5,11 @@ mod chain;
 mod dialect;
 mod errors;
 pub mod http;
+pub mod issuers;
 pub(crate) mod items;
 pub mod layer;
 mod limits;
+mod plain_names;
 mod restart;
 mod servers;
 pub mod upstream;
@@ -214,7 +216,8 @@ impl Plan {
         let logins = self.upstreams.iter().filter_map(UpstreamPlan::oauth);
         let secrets = logins.flat_map(|oauth| oauth.files.iter().cloned());
         let others = documents.cloned().chain(self.seal_keys.clone()).chain(authorities);
-        let others = others.chain(secrets);
+        let issuers = self.auth.iter().flat_map(|auth| &auth.issuers);
+        let others = others.chain(secrets).chain(issuers.flat_map(|it| it.files.iter().cloned()));
         let mut files: Vec<PathBuf> = scripts.chain(others).collect();
         files.sort();
         files.dedup();
@@ -246,7 +249,7 @@ impl Plan {
         let max_message = all().map(|server| server.dialect.max_message).max().unwrap_or_default();
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
-        let auth = config.auth.map(auth::resolve).transpose()?;
+        let auth = config.auth.map(|table| auth::resolve(table, folder)).transpose()?;
         let (state, seal_keys) = config
             .state
             .map_or((None, None), |state_table| (state_table.file, state_table.keys_file));

@@ -273,7 +273,7 @@ impl Reloader {
         }
         // Every step that can fail comes first and changes nothing.
         let credentials = match (&self.authenticator, &plan.auth) {
-            (Some(callers), Some(auth)) => Some(callers.read(auth_settings(auth)?)?),
+            (Some(callers), Some(auth)) => Some(callers.read(auth_settings(&plan, auth)?)?),
             _ => None,
         };
         let keys: Vec<Option<Secrets>> = plans.iter().map(seal_keys).collect::<Result<_, _>>()?;

@@ -9,6 +9,7 @@ pub mod dialect;
 pub mod enums;
 pub mod files;
 pub mod http;
+pub mod issuers;
 mod key_schemas;
 mod layer_kinds;
 pub mod oauth;

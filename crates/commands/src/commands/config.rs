@@ -42,7 +42,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     let (file, operations) = (args.file.as_path(), args.operations);
     let plan = Plan::load(ConfigSource::File(file), &creole_config::packs())?;
     Prerequisites::of(&plan, plan.http.as_ref(), args.dangerously_without_auth)?;
-    let auth = plan.auth.as_ref().map(auth).transpose()?;
+    let auth = plan.auth.as_ref().map(|written| auth(&plan, written)).transpose()?;
     let skills = plan.skills.as_deref().map(skills).transpose()?;
     check_files(&plan)?;
     dry_run::check_offline(&plan)?;
@@ -83,15 +83,19 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
 }
 
 /// Describes the authentication. Reads the files, since a server does not start with invalid ones.
-fn auth(plan: &AuthPlan) -> Result<String, Failure> {
+fn auth(plan: &Plan, auth: &AuthPlan) -> Result<String, Failure> {
     let counted = |count: usize, description: &str| match count {
         1 => format!("1 {description}"),
         count => format!("{count} {description}s"),
     };
-    let (users, keys) = creole_config::authenticator(plan)?.count();
-    let role = plan.role.as_ref().map(|role| format!(", with the role {role}"));
+    let (users, keys) = creole_config::authenticator(plan, auth)?.count();
+    let role = auth.role.as_ref().map(|role| format!(", with the role {role}"));
     let (users, keys) = (counted(users, "user"), counted(keys, "key"));
-    Ok(format!("  auth     {users}, {keys}{}", role.unwrap_or_default()))
+    let issuers = match auth.issuers.len() {
+        0 => String::new(),
+        count => format!(", {}", counted(count, "issuer")),
+    };
+    Ok(format!("  auth     {users}, {keys}{issuers}{}", role.unwrap_or_default()))
 }
 
 /// Checks the served files. A server skips an invalid file; here it is an error.

@@ -6,14 +6,13 @@ use std::str::FromStr;
 use toml::value::{Datetime, Offset};
 
 use crate::plan::file;
+use crate::plan::issuers::{self, IssuerPlan};
+pub(crate) use crate::plan::plain_names::name;
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::Spanned;
 use crate::tables::http::{AuthTable, KeyTable};
 
-/// The maximum length of the name of a key or a role.
-const MAX_NAME: usize = 64;
-
-/// Authentication over HTTP. At least users or keys are configured.
+/// Authentication over HTTP. At least users, keys or issuers are configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthPlan {
     /// The file of users.
@@ -22,6 +21,8 @@ pub struct AuthPlan {
     pub keys: Vec<KeyPlan>,
     /// The file of keys.
     pub keys_file: Option<PathBuf>,
+    /// The issuers whose access tokens are accepted.
+    pub issuers: Vec<IssuerPlan>,
     /// The role that a user or a key must have.
     pub role: Option<String>,
 }
@@ -50,7 +51,10 @@ impl AuthPlan {
 }
 
 /// Resolves the table.
-pub(crate) fn resolve(spanned: Spanned<AuthTable>) -> Result<AuthPlan, ConfigProblem> {
+pub(crate) fn resolve(
+    spanned: Spanned<AuthTable>,
+    folder: &Path,
+) -> Result<AuthPlan, ConfigProblem> {
     let Spanned { value: table, span } = spanned;
     let keys = match table.keys {
         Some(value) => keys(value.value)?,
@@ -60,34 +64,19 @@ pub(crate) fn resolve(spanned: Spanned<AuthTable>) -> Result<AuthPlan, ConfigPro
         users: table.users.map(|path| file("users", path)).transpose()?,
         keys,
         keys_file: table.keys_file.map(|path| file("keys_file", path)).transpose()?,
+        issuers: issuers::resolve(table.issuers, folder)?,
         role: table.role.map(|role| name("role", role)).transpose()?,
     };
-    if plan.users.is_none() && plan.keys.is_empty() && plan.keys_file.is_none() {
+    let has_keys = !plan.keys.is_empty() || plan.keys_file.is_some();
+    if plan.users.is_none() && !has_keys && plan.issuers.is_empty() {
         let problem = ConfigProblem::new(
-            "`[auth]` has neither users nor keys, so every request would be refused",
+            "`[auth]` has neither users nor keys nor issuers, so every request would be refused",
         );
         return Err(problem
-            .help("add `users`, `keys` or `keys_file`, or remove `[auth]`")
+            .help("add `users`, `keys`, `keys_file` or `[auth.issuers.NAME]`, or remove `[auth]`")
             .at(span));
     }
     Ok(plan)
-}
-
-/// A name of plain characters, because it appears in headers and logs.
-fn name(key: &str, item: Spanned<String>) -> Result<String, ConfigProblem> {
-    let Spanned { value, span } = item;
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
-    let problem = if value.is_empty() {
-        ConfigProblem::new(format!("`{key}` is empty"))
-    } else if value.len() > MAX_NAME {
-        ConfigProblem::new(format!("`{key}` is longer than {MAX_NAME} characters"))
-    } else if !value.bytes().all(is_plain) {
-        let help = "use letters A to Z, digits and . _ - + @";
-        ConfigProblem::new(format!("`{key}` contains a character that is not allowed")).help(help)
-    } else {
-        return Ok(value);
-    };
-    Err(problem.at(span))
 }
 
 fn keys(written: Vec<KeyTable>) -> Result<Vec<KeyPlan>, ConfigProblem> {
@@ -202,6 +191,7 @@ mod tests {
             users: Some("users.txt".into()),
             keys: vec![key],
             keys_file: Some("/k".into()),
+            issuers: Vec::new(),
             role: Some("mcp".to_owned()),
         };
         assert_eq!(read(table).unwrap(), Some(expected));
@@ -215,11 +205,11 @@ mod tests {
         let cases = [
             (
                 String::new(),
-                "2:1 `[auth]` has neither users nor keys, so every request would be refused",
+                "2:1 `[auth]` has neither users nor keys nor issuers, so every request would be refused",
             ),
             (
                 "keys = []".to_owned(),
-                "2:1 `[auth]` has neither users nor keys, so every request would be refused",
+                "2:1 `[auth]` has neither users nor keys nor issuers, so every request would be refused",
             ),
             ("user = \"x\"".to_owned(), "3:1 unknown key `user`"),
             ("users = \" \"".to_owned(), "3:9 `users` is empty"),

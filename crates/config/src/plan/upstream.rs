@@ -1,7 +1,7 @@
 //! Resolves the tables of the upstreams.
 
-mod ca_certificates;
-mod oauth;
+pub(in crate::plan) mod ca_certificates;
+pub(in crate::plan) mod oauth;
 mod program;
 mod token;
 

@@ -50,7 +50,7 @@ async fn served(folder: &TempDir) -> (Arc<Reloader>, Authenticator) {
     let plan = host.load_plan().unwrap();
     let served = ServerInstance::new(&plan, &options, Affinity::Principal).await.unwrap();
     let auth = plan.auth.as_ref().unwrap();
-    let callers = Authenticator::new(auth_settings(auth).unwrap()).unwrap();
+    let callers = Authenticator::new(auth_settings(&plan, auth).unwrap()).unwrap();
     let (host, callers_too) = (Arc::new(host), Some(callers.clone()));
     let reloader =
         Reloader::new(&plan, host, options, vec![served], callers_too, ClientScope::Many);

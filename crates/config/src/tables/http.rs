@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::syntax::value::{Ranged, Spanned};
+use crate::syntax::value::{Entries, Ranged, Spanned};
+use crate::tables::issuers::IssuerTable;
 
 /// The HTTP listener. With this table, the server uses HTTP instead of stdin and stdout, unless the command line says
 /// otherwise.
@@ -92,6 +93,9 @@ pub struct AuthTable {
     /// The file of bearer keys. `creole passwd --key` writes it. A relative path is resolved against the folder of this
     /// file.
     pub keys_file: Option<Spanned<String>>,
+    /// The issuers whose access tokens are accepted. The key is a name of your choice, which is a part of the names of
+    /// callers in logs.
+    pub issuers: Option<Entries<IssuerTable>>,
     /// The role that a user or a key must have. Default: none, every authenticated user or key is admitted.
     pub role: Option<Spanned<String>>,
 }

@@ -1,10 +1,5 @@
 //! Tests of a configuration with every key.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-
-use tempfile::TempDir;
-
 /// A configuration file with every key.
 pub(crate) const FULL: &str = r#"
         [server]
@@ -92,6 +87,40 @@ pub(crate) const FULL: &str = r#"
         users = "users.txt"
         keys_file = "keys.txt"
         role = "mcp"
+        [auth.issuers.corp]
+        issuer = "https://id.example.com/realms/corp"
+        audiences = ["https://mcp.example.com/mcp"]
+        algorithms = ["RS256", "ES384"]
+        token_type = "jwt"
+        introspect = "always"
+        subject_claim = "oid"
+        scopes_claim = "x.scopes"
+        roles_claim = "realm_access.roles"
+        clients = ["editor"]
+        skew_seconds = 1
+        max_age_seconds = 1
+        ca_file = "authority.pem"
+        allow_private = true
+        [auth.issuers.corp.introspection]
+        url = "https://id.example.com/introspect"
+        client_id = "creole"
+        client_secret = "x"
+        method = "post"
+        cache_seconds = 1
+        audience = "implied"
+        [auth.issuers.plain]
+        issuer = "https://plain.example.com/"
+        token_type = "at+jwt"
+        jwks_url = "https://plain.example.com/keys"
+        [auth.issuers.file]
+        issuer = "https://file.example.com/"
+        jwks_file = "keys.json"
+        introspect = "never"
+        introspection = { url = "https://file.example.com/i", client_id = "x", client_secret_file = "key.txt", method = "basic", audience = "required" }
+        [auth.issuers.key]
+        issuer = "https://key.example.com/"
+        introspect = "never"
+        introspection = { client_id = "x", private_key_file = "client.pem", method = "private_key_jwt" }
         [[auth.keys]]
         name = "ci"
         sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -430,60 +459,3 @@ pub(crate) const FULL: &str = r#"
         prefix = "o_"
         trust_servers = true
     "#;
-
-/// The OpenAPI document that it names.
-pub(crate) const DOCUMENT: &str = "\
-openapi: 3.0.3
-servers: [{url: 'https://example.com'}]
-paths:
-  /pets: {get: {operationId: listPets}}
-  /pets/{id}: {get: {operationId: getPet}}
-components:
-  securitySchemes:
-    key: &key {type: apiKey, in: header, name: X-Key}
-    token: &token {type: http, scheme: bearer}
-    basic: &basic {type: http, scheme: basic}
-    oauth: &oauth {type: oauth2, flows: {}}
-    other_oauth: *oauth
-    other_key: *key
-    other_token: *token
-    other_basic: *basic
-";
-
-/// A self-signed certificate; only its form matters.
-const AUTHORITY: &str = "\
------BEGIN CERTIFICATE-----
-MIIBjzCCATWgAwIBAgIUEO/tObp71bKpZ5W4n0agjL96/P8wCgYIKoZIzj0EAwIw
-HDEaMBgGA1UEAwwRYXV0aG9yaXR5LmV4YW1wbGUwIBcNMjYxMTE3MTkzMDM1WhgP
-MjEyNjEwMjQxOTMwMzVaMBwxGjAYBgNVBAMMEWF1dGhvcml0eS5leGFtcGxlMFkw
-EwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEuwDJsa0fjO9CWQtG2yQV2fZSldmeVBYW
-28kPY8EOeDj5ICh+veimBa/9w7zWORgi8B9z6KVRPUiQqZigDc9246NTMFEwHQYD
-VR0OBBYEFIq+xrTBUo4914hqwB8fHs4SGw+BMB8GA1UdIwQYMBaAFIq+xrTBUo49
-14hqwB8fHs4SGw+BMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDSAAwRQIh
-AMlbMFyv5oT8wbJ0LX97CMZ4wfwlk9gVWSgI8zVW0wplAiA5Ku+ooYOtAO2HYoaY
-HUT1JeEcvq0GE9jgVBeAzYf5YA==
------END CERTIFICATE-----
-";
-
-/// The private key of a client, made for these tests.
-const CLIENT_KEY: &str = "-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgyeCfkhRa/qchX+lo
-5VmDP23IS2uavK+yq+obzN8aSjWhRANCAAT61sshxG68R9YWIeTO9NWo2txtb5Zi
-+pjmgBQji39akPT3b2XFvHv9fvRVUievK9lJl0VvinYkbVi4cR/UwwtV
------END PRIVATE KEY-----
-";
-
-/// A folder with the files that it names.
-pub(crate) fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("api.yaml"), DOCUMENT).unwrap();
-    fs::write(folder.path().join("key.txt"), "x").unwrap();
-    fs::write(folder.path().join("authority.pem"), AUTHORITY).unwrap();
-    let key = folder.path().join("client.pem");
-    fs::write(&key, CLIENT_KEY).unwrap();
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-    fs::write(folder.path().join("front.js"), "function request(call, next) { return next(call) }")
-        .unwrap();
-    fs::write(folder.path().join("slug.js"), "function tool() { return 'x' }").unwrap();
-    folder
-}

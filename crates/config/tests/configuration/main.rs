@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod full;
+mod full_files;
 mod strict;
 
 use std::env::VarError;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::full::{FULL, folder};
+use super::full::FULL;
+use super::full_files::folder;
 use super::*;
 
 /// Invalid files; the first line of each names the error.

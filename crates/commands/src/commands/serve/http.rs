@@ -10,7 +10,7 @@ use creole::auth::Authenticator;
 use creole::internal::budget::Budget;
 use creole::serve::http::{
     Certificates, Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method,
-    Route, Router,
+    ResourceGate, Route, Router,
 };
 use creole::state::State;
 use creole_config::plan::{ClientScope, HttpPlan};
@@ -150,6 +150,9 @@ async fn router(
         let old_sse = http.legacy_sse.clone().filter(|_| index == 0);
         let path = path(plan, http);
         let served = start_instance(plan, args, Affinity::Principal).await?;
+        if let Some(callers) = callers {
+            callers.set_state(&served.state);
+        }
         let endpoint = endpoint(&served, http, drain, old_sse.clone());
         let gate = served.site_gate.clone();
         all.push(served);
@@ -157,7 +160,9 @@ async fn router(
             let route = Route::new(path, methods, endpoint.clone());
             match (&gate, callers) {
                 (Some(gate), _) => route.authenticate(Arc::new(gate.clone())),
-                (None, Some(callers)) => route.authenticate(Arc::new(callers.clone())),
+                (None, Some(callers)) => {
+                    route.authenticate(Arc::new(ResourceGate::new(callers.clone(), index)))
+                }
                 (None, None) => route,
             }
         };

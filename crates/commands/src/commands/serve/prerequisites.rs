@@ -31,7 +31,7 @@ impl Prerequisites {
         let tls = http.and_then(|http| http.tls.as_ref());
         let certificates = tls.map(certificates).transpose()?;
         let auth = plan.auth.as_ref().filter(|_| http.is_some());
-        let callers = auth.map(creole_config::authenticator).transpose()?;
+        let callers = auth.map(|auth| creole_config::authenticator(plan, auth)).transpose()?;
         creole_config::seal_keys(plan)?;
         for file in written_files(plan) {
             check_folder(file)?;

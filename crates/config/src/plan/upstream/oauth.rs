@@ -2,7 +2,7 @@
 //!
 //! The plan holds the contents of the files of secrets and keys, so that a changed file is a changed plan.
 
-mod files;
+pub(in crate::plan) mod files;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ const MAX_FILE: u64 = 64 * 1024;
 type Written = (&'static str, Option<Spanned<String>>);
 
 /// The secret in the table, or the first line of the file that the table names.
-pub(super) fn secret(
+pub(in crate::plan) fn secret(
     (key, inline): Written,
     (file_key, path): Written,
     folder: &Path,
@@ -50,7 +50,7 @@ pub(super) fn secret(
 }
 
 /// The text of a file of a private key. Others must not be able to read it.
-pub(super) fn private_key(
+pub(in crate::plan) fn private_key(
     written: Spanned<String>,
     folder: &Path,
     files: &mut Vec<PathBuf>,
@@ -76,7 +76,8 @@ pub(super) fn private_key(
     Ok(SecretText::new(text))
 }
 
-fn read(
+/// The text of a file, whose path is recorded.
+pub(in crate::plan) fn read(
     key: &str,
     written: Spanned<String>,
     folder: &Path,
