@@ -11,8 +11,9 @@
 //! - A command that listens and ends with ` &` runs in the background until the document ends. Port 8080 in the
 //!   document then stands for its port.
 //! - In a document with `creole login`, `https://mcp.example.com` stands for a server that `oidc-provider` protects, and
-//!   `https://id.example.com` for its issuer. The browser is a program that approves. Without Node.js such a document is
-//!   skipped, which is reported on stderr, and is a failure with `CI=true`.
+//!   `https://id.example.com` for its issuer, whose tokens a server of the document may accept. The browser is a program
+//!   that approves. Without Node.js such a document is skipped, which is reported on stderr, and is a failure with
+//!   `CI=true`.
 //! - A command with `python3` is skipped where there is none. The skip is reported on stderr, and is a failure with
 //!   `CI=true`.
 //! - `cargo install --path P` needs a crate at P, and `cargo xtask T` a task T. Other lines are not run, which is

@@ -21,6 +21,8 @@ pub(crate) struct Participant {
     /// Every text of this caller begins with it.
     pub(crate) name: &'static str,
     pub(crate) token: String,
+    /// The tools that do not exist for this caller.
+    pub(crate) hidden: &'static [&'static str],
 }
 
 /// Something that belongs to the caller with this number.
@@ -85,6 +87,9 @@ impl<'a> Crossing<'a> {
             crossing.step();
         }
         crossing.check_upstreams();
+        for caller in 0..callers.len() {
+            crossing.check_lists(caller);
+        }
     }
 
     fn step(&mut self) {
@@ -156,6 +161,9 @@ impl<'a> Crossing<'a> {
         };
         let response = self.stateless(caller).call(&tool, arguments);
         self.check(caller, &tool, &response);
+        if self.callers[caller].hidden.contains(&&*tool) {
+            return self.assert(!response["error"].is_null());
+        }
         self.assert(response["error"].is_null());
         self.assert(!is_noted || response.to_string().contains(&text));
     }
@@ -242,6 +250,29 @@ impl<'a> Crossing<'a> {
         let cursor = response["result"]["nextCursor"].clone();
         self.assert(cursor.is_string());
         self.cursors.push(Owned { owner: caller, value: cursor });
+    }
+
+    /// Checks that the whole list has what exists for the caller, and nothing else.
+    fn check_lists(&mut self, caller: usize) {
+        let (mut names, mut params) = (Vec::new(), json!({}));
+        loop {
+            let page = self.stateless(caller).request("tools/list", params)["result"].clone();
+            let tools = page["tools"].as_array().cloned().unwrap_or_default();
+            names.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+            if page["nextCursor"].is_null() {
+                break;
+            }
+            params = json!({"cursor": page["nextCursor"]});
+        }
+        for tool in ["first__note", "first__recall", "second__note", "second__recall"] {
+            let is_listed = names.iter().any(|name| name == tool);
+            let is_hidden = self.callers[caller].hidden.contains(&tool);
+            assert_eq!(
+                is_listed, !is_hidden,
+                "{tool} for {}: {names:?}",
+                self.callers[caller].name
+            );
+        }
     }
 
     fn use_cursor(&mut self, caller: usize) {

@@ -28,7 +28,7 @@ fn run_with_keys(affinity: &str) {
     let gateway = ListeningServer::start(&[file.to_str().unwrap()]).unwrap();
     let callers = ["alice", "bob"].map(|name| {
         let token = format!("{name}-secret-key-of-the-test");
-        Participant { name, token }
+        Participant { name, token, hidden: &[] }
     });
     for seed in SEEDS {
         Crossing::run(seed, &gateway, &upstreams, &callers);
