@@ -91,8 +91,13 @@ pub fn plain_caller() -> Caller {
 
 /// The outcome of an operation.
 pub async fn ask(service: &Service, principal: &str, operation: Operation) -> Outcome {
+    ask_as(service, Origin::new(principal.into()), operation).await
+}
+
+/// The same from this origin.
+pub async fn ask_as(service: &Service, origin: Origin, operation: Operation) -> Outcome {
     let started = Started { key: CallKey(1), operation, caller: plain_caller() };
-    service.start_call(started, Arc::new(SilentChannel), Origin::new(principal.into())).0.await
+    service.start_call(started, Arc::new(SilentChannel), origin).0.await
 }
 
 /// The outcome of a tool call.

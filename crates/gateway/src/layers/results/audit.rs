@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use creole::internal::seal::digest;
-use creole::{BoxFuture, Call, Middleware, Next};
+use creole::{BoxFuture, Call, Middleware, Next, Principal, TokenMethod};
 use creole_proto::model::format_timestamp;
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::{canonical, hex};
@@ -97,7 +97,7 @@ impl Audit {
         let operation = &call.operation;
         let mut line = Map::new();
         line.insert("time".to_owned(), timestamp().into());
-        line.insert("principal".to_owned(), call.context.principal().id().into());
+        add_principal(&mut line, call.context.principal());
         line.insert("server".to_owned(), self.server.as_str().into());
         line.insert("method".to_owned(), operation.method().into());
         if !operation.target().is_empty() {
@@ -183,6 +183,36 @@ impl Drop for AuditRecord<'_> {
         let took = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.line.insert("durationUs".to_owned(), took.into());
         self.audit.write(&self.line);
+    }
+}
+
+/// Adds the principal and, for an access token, what it says of its caller. The fingerprint finds the calls of a token,
+/// and cannot be used as one.
+fn add_principal(line: &mut Map<String, Value>, principal: &Principal) {
+    line.insert("principal".to_owned(), principal.id().into());
+    if let Some(method) = authentication_method(principal) {
+        line.insert("auth".to_owned(), method.into());
+    }
+    let Some(token) = principal.token() else { return };
+    line.insert("issuer".to_owned(), (*token.label).into());
+    if let Some(client) = &token.client {
+        line.insert("client".to_owned(), (**client).into());
+    }
+    line.insert("scopes".to_owned(), token.scopes.iter().map(|scope| &**scope).collect());
+    line.insert("token".to_owned(), hex(&token.fingerprint).into());
+}
+
+/// How the principal was authenticated, if it was.
+fn authentication_method(principal: &Principal) -> Option<&'static str> {
+    match principal.token() {
+        Some(token) if token.is_dpop => Some("dpop"),
+        Some(token) if token.method == TokenMethod::Introspection => Some("introspection"),
+        Some(_) => Some("jwt"),
+        None => match principal.id().split_once(':')?.0 {
+            "key" => Some("key"),
+            "user" | "wordpress" => Some("basic"),
+            _ => None,
+        },
     }
 }
 

@@ -4,10 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use creole::TokenIdentity;
+use creole::internal::call::Origin;
 use creole_proto::fault::{Fault, FaultKind};
 
 use super::*;
-use crate::layers::testing::{FlakyTools, call, slow_service};
+use crate::layers::testing::{FlakyTools, ask_as, call, slow_service};
 
 fn settings(folder: &Path) -> AuditSettings {
     let file = folder.join("audit.log");
@@ -46,6 +48,51 @@ async fn each_call_is_a_line() {
     assert_eq!((&first["method"], &first["target"]), (&json!("tools/call"), &json!("read")));
     assert_eq!(first["server"], "acme");
     assert!(first["time"].as_str().unwrap().ends_with('Z') && first["durationUs"].is_u64());
+}
+
+#[tokio::test]
+async fn the_line_of_a_token_has_its_client_issuer_scopes_and_fingerprint() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings(folder.path());
+    let file = settings.file.clone();
+    let service = slow_service(Audit::new("acme", settings).unwrap());
+    let token = TokenIdentity {
+        issuer: "https://id.example.com".into(),
+        label: "corp".into(),
+        subject: Some("ada:\u{202e}".into()),
+        subject_claim: "sub".into(),
+        client: Some("editor".into()),
+        is_program: false,
+        scopes: vec!["mcp".into(), "files:read".into()],
+        claims: Map::from_iter([("email".to_owned(), json!("ada@example.com"))]),
+        expires_at: SystemTime::now(),
+        method: TokenMethod::Introspection,
+        is_dpop: false,
+        fingerprint: [0xde, 0xad, 0xbe, 0xef],
+    };
+    for principal in [
+        Principal::from_token(token.clone(), &[], &["implied".into()]),
+        Principal::from_token(TokenIdentity { is_dpop: true, client: None, ..token }, &[], &[]),
+        "key:ci".into(),
+        "user:ada".into(),
+        Principal::local(),
+    ] {
+        let operation = Operation::List(creole_proto::model::ListKind::Tools, None);
+        ask_as(&service, Origin::new(principal), operation).await;
+    }
+    drop(service);
+    let written = lines(&file);
+    let told = |key: &str| written.iter().map(|line| line[key].clone()).collect::<Vec<_>>();
+    let name = "oauth:corp:ada%3A%E2%80%AE";
+    assert_eq!(told("principal"), [name, name, "key:ci", "user:ada", "local"]);
+    let none = Value::Null;
+    let auth = ["introspection", "dpop", "key", "basic"].map(Value::from);
+    assert_eq!(told("auth"), [&auth[..], std::slice::from_ref(&none)].concat());
+    assert_eq!(told("client")[..3], [json!("editor"), none.clone(), none.clone()]);
+    assert_eq!(told("issuer")[1..3], [json!("corp"), none.clone()]);
+    assert_eq!(told("scopes")[0], json!(["mcp", "files:read"]));
+    assert_eq!(told("token")[..3], [json!("deadbeef"), json!("deadbeef"), none]);
+    assert!(!fs::read_to_string(&file).unwrap().contains("example.com"), "no claim is written");
 }
 
 #[tokio::test]
