@@ -10,7 +10,7 @@ use crate::Plan;
 use crate::plan::auth::{AuthPlan, KeyPlan};
 use crate::plan::layer;
 use crate::plan::layer::LayerError;
-use crate::resources::resources;
+use crate::resources::{resources, scope_rules};
 use creole::auth::{AuthError, AuthSettings, Authenticator, BearerKey, Requirement};
 use creole::internal::credential_files::read_credential_file;
 use creole::proto::model::CacheHints;
@@ -189,7 +189,8 @@ pub fn auth_settings(plan: &Plan, auth: &AuthPlan) -> Result<AuthSettings, AuthE
     settings.requirement = auth.role.as_deref().map_or_else(Requirement::none, Requirement::role);
     settings.oauth.issuers = auth.issuers.iter().map(|issuer| issuer.settings.clone()).collect();
     settings.oauth.resources = resources(plan, auth);
-    settings.oauth.legacy_metadata = true;
+    settings.oauth.scopes = scope_rules(auth);
+    settings.oauth.legacy_metadata = auth.oauth.legacy_metadata;
     Ok(settings)
 }
 

@@ -35,6 +35,7 @@ pub use logins::login_store;
 pub use plan::Plan;
 pub use plan::layer::LayerError;
 pub use reload::{ReloadHost, Reloader};
+pub use resources::resources;
 pub use script_layer::ScriptLayer;
 pub use source::ConfigSource;
 pub use syntax::environment::Lookup;

@@ -9,6 +9,7 @@ pub mod issuers;
 pub(crate) mod items;
 pub mod layer;
 mod limits;
+pub mod oauth;
 mod plain_names;
 mod restart;
 mod servers;
@@ -25,6 +26,7 @@ use creole_tools::recipe::Recipe;
 use auth::AuthPlan;
 use items::{database, files, openapi, skills, tools, wordpress};
 use layer::LayerPlan;
+use oauth::ServerAuthPlan;
 use upstream::UpstreamPlan;
 
 use crate::source::ConfigSource;
@@ -96,6 +98,8 @@ pub struct ServerPlan {
     pub limits: LimitsPlan,
     /// The path of its HTTP endpoint. Default: the path of `[http]`.
     pub path: Option<String>,
+    /// The requirements for access tokens at its path.
+    pub auth: ServerAuthPlan,
     /// The upstreams that it uses. Default: all.
     pub upstreams: Option<Vec<String>>,
     /// The configured tools that it offers. Default: all.
@@ -238,7 +242,9 @@ impl Plan {
         recipes.extend(tables);
         let (apis, described) = openapi::resolve(config.openapi.take(), folder)?;
         recipes.extend(apis);
+        let issuers = config.auth.as_ref().map(|auth| auth.value.issuer_labels());
         let known = servers::AvailableItems {
+            issuers: issuers.as_deref(),
             packs: known_packs,
             upstreams: &upstreams,
             recipes: &recipes,
@@ -306,6 +312,7 @@ fn server(
         page_size: table.page_size.map_or(100, |size| count(size.get())),
         limits: limits::resolve(&table.limits.unwrap_or_default())?,
         chain: chain::resolve(table.chain, known.folder)?,
+        auth: oauth::resolve_server(table.auth, known.issuers)?,
         path: None,
         upstreams: None,
         tools: None,

@@ -3,6 +3,7 @@
 //! The types define the keys and the types of their values. The documentation of a field is also its description in the
 //! JSON Schema and in docs/configuration.md.
 
+pub mod auth_oauth;
 pub mod chain;
 pub mod database;
 pub mod dialect;
@@ -26,6 +27,7 @@ use crate::syntax::environment::Lookup;
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::syntax::{disabled, environment, toml_errors};
+use auth_oauth::ServerAuthTable;
 use chain::LayerTable;
 use database::{DatabaseTable, TasksTable};
 use dialect::DialectChoice;
@@ -115,6 +117,8 @@ pub struct ServerTable {
     /// The path of the server's HTTP endpoint. Default: the `path` of `[http]` for the first server, `/NAME/mcp` for
     /// the others.
     pub path: Option<Spanned<String>>,
+    /// The requirements for access tokens at the path of this server. Default: those of `[auth]`.
+    pub auth: Option<Spanned<ServerAuthTable>>,
     /// The names of the upstreams that this server offers. Default: all.
     pub upstreams: Option<Vec<Spanned<String>>>,
     /// The names of the tools in `[tools]` that this server offers. Default: all.

@@ -3,7 +3,9 @@
 mod dry_run;
 
 use std::path::Path;
+use std::sync::Arc;
 
+use creole::auth::Resource;
 use creole_config::describe::reference::reference;
 use creole_config::describe::schema::schema;
 use creole_config::plan::auth::AuthPlan;
@@ -75,6 +77,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     lines.extend(plan.state.as_ref().map(|file| format!("  state    in {}", file.display())));
     lines.push(format!("  log      {}", log(plan.log)));
     lines.extend(auth);
+    lines.extend(plan.auth.iter().flat_map(|auth| resource_lines(&plan, auth)));
     lines.extend(skills);
     lines.extend(files(&plan));
     lines.extend(tried.filter(|rows| !rows.is_empty()).map(|rows| upstreams::table(&rows)));
@@ -96,6 +99,38 @@ fn auth(plan: &Plan, auth: &AuthPlan) -> Result<String, Failure> {
         count => format!(", {}", counted(count, "issuer")),
     };
     Ok(format!("  auth     {users}, {keys}{issuers}{}", role.unwrap_or_default()))
+}
+
+/// Describes what access tokens are for and must have, for each path.
+fn resource_lines(plan: &Plan, auth: &AuthPlan) -> Vec<String> {
+    let host = plan.http.as_ref().map(|http| http.listen.to_string());
+    let names = |all: &[Arc<str>]| match all.is_empty() {
+        true => "none".to_owned(),
+        false => all.join(", "),
+    };
+    let resources = creole_config::resources(plan, auth).into_iter();
+    let lines = resources.filter(|settings| !settings.issuers.is_empty()).map(|settings| {
+        let labels: Vec<_> = settings.issuers.iter().map(|(label, _)| Arc::clone(label)).collect();
+        let (required, supported) =
+            (names(&settings.required_scopes), names(&settings.scopes_supported));
+        let path = settings.path.clone();
+        let resource = Resource::new(settings, Arc::default());
+        let url = resource.url(host.as_deref());
+        let audiences = auth.issuers.iter().filter(|it| labels.contains(&it.settings.label));
+        let audiences = audiences.map(|issuer| match &issuer.settings.audiences {
+            Some(own) => format!("{} {}", issuer.settings.label, own.join(", ")),
+            None => format!("{} {url}", issuer.settings.label),
+        });
+        let audiences: Vec<String> = audiences.collect();
+        format!(
+            "  tokens   {path}: resource {url}\n           metadata {}\n           issuers {}\n           \
+                audiences {}\n           scopes required {required}; supported {supported}",
+            resource.metadata_url(host.as_deref()),
+            names(&labels),
+            audiences.join("; "),
+        )
+    });
+    lines.collect()
 }
 
 /// Checks the served files. A server skips an invalid file; here it is an error.

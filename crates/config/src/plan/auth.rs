@@ -7,6 +7,7 @@ use toml::value::{Datetime, Offset};
 
 use crate::plan::file;
 use crate::plan::issuers::{self, IssuerPlan};
+use crate::plan::oauth::{self, OAuthPlan};
 pub(crate) use crate::plan::plain_names::name;
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::Spanned;
@@ -23,7 +24,9 @@ pub struct AuthPlan {
     pub keys_file: Option<PathBuf>,
     /// The issuers whose access tokens are accepted.
     pub issuers: Vec<IssuerPlan>,
-    /// The role that a user or a key must have.
+    /// The requirements for access tokens.
+    pub oauth: OAuthPlan,
+    /// The role that a caller must have.
     pub role: Option<String>,
 }
 
@@ -60,11 +63,13 @@ pub(crate) fn resolve(
         Some(value) => keys(value.value)?,
         None => Vec::new(),
     };
+    let issuers = issuers::resolve(table.issuers, folder)?;
     let plan = AuthPlan {
         users: table.users.map(|path| file("users", path)).transpose()?,
         keys,
         keys_file: table.keys_file.map(|path| file("keys_file", path)).transpose()?,
-        issuers: issuers::resolve(table.issuers, folder)?,
+        oauth: oauth::resolve(table.oauth, table.scopes, !issuers.is_empty())?,
+        issuers,
         role: table.role.map(|role| name("role", role)).transpose()?,
     };
     let has_keys = !plan.keys.is_empty() || plan.keys_file.is_some();
@@ -192,6 +197,7 @@ mod tests {
             keys: vec![key],
             keys_file: Some("/k".into()),
             issuers: Vec::new(),
+            oauth: OAuthPlan::default(),
             role: Some("mcp".to_owned()),
         };
         assert_eq!(read(table).unwrap(), Some(expected));

@@ -1,5 +1,7 @@
 //! The plan of the HTTP listener: the resolved table `[http]`.
 
+mod public_url;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,6 +22,8 @@ const DEFAULT_PATH: &str = "/mcp";
 const DEFAULT_LEGACY_SSE: &str = "/sse";
 /// The paths of the health checks.
 const RESERVED_PATHS: [&str; 2] = ["/health", "/ready"];
+/// What the paths of metadata documents begin with.
+const WELL_KNOWN: &str = "/.well-known/";
 /// The maximum length of a path, in bytes.
 const MAX_PATH: usize = 200;
 
@@ -28,6 +32,8 @@ const MAX_PATH: usize = 200;
 pub struct HttpPlan {
     /// The address and port to listen on.
     pub listen: SocketAddr,
+    /// The scheme, host and port under which clients reach the server.
+    pub public_url: Option<String>,
     /// The path of the MCP endpoint.
     pub path: String,
     /// The path at which clients of HTTP+SSE, the oldest transport, open their stream.
@@ -82,6 +88,7 @@ impl HttpPlan {
     pub fn with_defaults(max_message: usize) -> Self {
         Self {
             listen: DEFAULT_LISTEN,
+            public_url: None,
             path: DEFAULT_PATH.to_owned(),
             legacy_sse: Some(DEFAULT_LEGACY_SSE.to_owned()),
             proxies: TrustedProxies::default(),
@@ -148,6 +155,7 @@ pub(crate) fn resolve(table: HttpTable, max_message: usize) -> Result<HttpPlan, 
         listen: table.listen.as_ref().map_or(Ok(DEFAULT_LISTEN), listen)?,
         legacy_sse: legacy.filter(|legacy| *legacy != main),
         path: main,
+        public_url: table.public_url.as_ref().map(public_url::resolve).transpose()?,
         guard: guard(&table)?,
         proxies: proxies(&table)?,
         tls: table.tls.as_ref().map(tls).transpose()?,
@@ -171,6 +179,8 @@ pub(crate) fn path(key: &str, value: &Spanned<String>) -> Result<String, ConfigP
     let plain = path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(part));
     let problem = if RESERVED_PATHS.contains(&path.as_str()) {
         format!("`{key}` is `{path}`, which is reserved for health checks")
+    } else if path.starts_with(WELL_KNOWN) {
+        format!("`{key}` is `{path}`, but `{WELL_KNOWN}` is reserved for metadata")
     } else if path.len() > MAX_PATH {
         format!("`{key}` is longer than {MAX_PATH} characters")
     } else if !plain || !path.bytes().all(is_allowed) {
@@ -184,6 +194,10 @@ pub(crate) fn path(key: &str, value: &Spanned<String>) -> Result<String, ConfigP
 
 fn guard(table: &HttpTable) -> Result<OriginGuard, ConfigProblem> {
     let mut guard = OriginGuard::loopback();
+    if let Some(value) = &table.public_url {
+        let authority = public_url::authority(&value.value);
+        guard.allow_host(authority).map_err(|_| public_url::problem(value))?;
+    }
     for Spanned { value, span } in table.hosts.iter().flatten() {
         guard.allow_host(value).map_err(|_| {
             ConfigProblem::new(format!("invalid host `{value}`"))

@@ -17,6 +17,8 @@ pub(crate) struct AvailableItems<'a> {
     pub(crate) packs: &'a [&'a str],
     pub(crate) upstreams: &'a [UpstreamPlan],
     pub(crate) recipes: &'a [Recipe],
+    /// The names of the issuers; `None` without `[auth]`.
+    pub(crate) issuers: Option<&'a [String]>,
     /// The folder that relative paths start at.
     pub(crate) folder: &'a Path,
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::syntax::value::{Entries, Ranged, Spanned};
+use crate::tables::auth_oauth::{AuthOAuthTable, ScopeTable};
 use crate::tables::issuers::IssuerTable;
 
 /// The HTTP listener. With this table, the server uses HTTP instead of stdin and stdout, unless the command line says
@@ -13,6 +14,10 @@ use crate::tables::issuers::IssuerTable;
 pub struct HttpTable {
     /// The address and port to listen on. Port 0 selects a free port. Default: `127.0.0.1:8080`.
     pub listen: Option<Spanned<String>>,
+    /// The scheme, host and port under which clients reach this server, such as `https://mcp.example.com`. Access tokens
+    /// are issued for this URL and the path of a server. It needs `https`, except for this machine. Its host is accepted
+    /// as a value of the `Host` header. Default: the `Host` header of each request.
+    pub public_url: Option<Spanned<String>>,
     /// The path of the MCP endpoint. Default: `/mcp`.
     pub path: Option<Spanned<String>>,
     /// The path at which clients of 2024-11-05 open their stream. An empty string disables it. Default: `/sse`.
@@ -96,7 +101,11 @@ pub struct AuthTable {
     /// The issuers whose access tokens are accepted. The key is a name of your choice, which is a part of the names of
     /// callers in logs.
     pub issuers: Option<Entries<IssuerTable>>,
-    /// The role that a user or a key must have. Default: none, every authenticated user or key is admitted.
+    /// The requirements for access tokens of the issuers.
+    pub oauth: Option<Spanned<AuthOAuthTable>>,
+    /// What access tokens may use, by their scopes. The key is the scope.
+    pub scopes: Option<Spanned<Entries<ScopeTable>>>,
+    /// The role that a caller must have. Default: none, every authenticated caller is admitted.
     pub role: Option<Spanned<String>>,
 }
 
@@ -113,4 +122,12 @@ pub struct KeyTable {
     pub roles: Option<Vec<Spanned<String>>>,
     /// The time at which the key expires, such as `2027-01-31` or `2027-01-31T12:00:00Z`. Default: never.
     pub expires: Option<Spanned<String>>,
+}
+
+impl AuthTable {
+    /// The names of the issuers, in the order of the file.
+    pub(crate) fn issuer_labels(&self) -> Vec<String> {
+        let entries = self.issuers.iter().flat_map(|Entries(entries)| entries);
+        entries.map(|(label, _)| label.value.clone()).collect()
+    }
 }

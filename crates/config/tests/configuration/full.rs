@@ -10,6 +10,7 @@ pub(crate) const FULL: &str = r#"
         packs = ["echo", "${PACK:-hello}", "skills", "tasks", "wordpress", "buddyboss-platform"]
         page_size = 1
         path = "/mcp"
+        auth = { issuers = ["corp"], required_scopes = ["mcp"], dpop = "require", role = "mcp" }
         upstreams = ["github"]
         tools = ["log"]
         folders = ["docs"]
@@ -65,6 +66,7 @@ pub(crate) const FULL: &str = r#"
         timeout = { data = false }
         [http]
         listen = "127.0.0.1:0"
+        public_url = "https://mcp.example.com"
         path = "/mcp"
         legacy_sse = "/sse"
         hosts = ["mcp.example.com"]
@@ -87,6 +89,24 @@ pub(crate) const FULL: &str = r#"
         users = "users.txt"
         keys_file = "keys.txt"
         role = "mcp"
+        [auth.oauth]
+        required_scopes = ["mcp"]
+        scopes_supported = ["mcp", "files:read"]
+        unlisted = "deny"
+        dpop = "accept"
+        dpop_nonce = true
+        max_token = 4096
+        legacy_metadata = false
+        documentation = "https://example.com/docs"
+        [auth.scopes."files:read"]
+        tools = ["files__read_*"]
+        resources = ["folder://docs/**"]
+        prompts = ["summary"]
+        tasks = ["files__*"]
+        methods = ["tools/list"]
+        [auth.scopes."files:write"]
+        implies = ["files:read"]
+        roles = ["writer"]
         [auth.issuers.corp]
         issuer = "https://id.example.com/realms/corp"
         audiences = ["https://mcp.example.com/mcp"]

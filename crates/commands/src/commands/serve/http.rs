@@ -145,7 +145,12 @@ async fn router(
 ) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>), Failure> {
     let mut router = Router::new(http.guard(), drain.clone()).proxies(http.proxies.clone());
     let mut all = Vec::new();
-    for (index, plan) in plan.split().iter().enumerate() {
+    if let Some(callers) = callers {
+        router = router.documents(Arc::new(callers.clone()));
+    }
+    let plans = plan.split();
+    let server_count = plans.len();
+    for (index, plan) in plans.iter().enumerate() {
         // HTTP+SSE, the oldest transport, has one path, which leads to the first server.
         let old_sse = http.legacy_sse.clone().filter(|_| index == 0);
         let path = path(plan, http);
@@ -156,12 +161,12 @@ async fn router(
         let endpoint = endpoint(&served, http, drain, old_sse.clone());
         let gate = served.site_gate.clone();
         all.push(served);
-        let route = |path: &str, methods: &[Method]| {
+        let route = |path: &str, methods: &[Method], resource: usize| {
             let route = Route::new(path, methods, endpoint.clone());
             match (&gate, callers) {
                 (Some(gate), _) => route.authenticate(Arc::new(gate.clone())),
                 (None, Some(callers)) => {
-                    route.authenticate(Arc::new(ResourceGate::new(callers.clone(), index)))
+                    route.authenticate(Arc::new(ResourceGate::new(callers.clone(), resource)))
                 }
                 (None, None) => route,
             }
@@ -169,9 +174,10 @@ async fn router(
         let methods = [Method::POST, Method::GET, Method::DELETE];
         // Without sessions there is no stream to GET and no session to DELETE.
         let taken = if plan.server.dialect.is_sessionless() { 1 } else { methods.len() };
-        router = router.route(route(path, &methods[..taken]));
+        router = router.route(route(path, &methods[..taken], index));
         if let Some(path) = old_sse {
-            router = router.route(route(&path, &methods[..2]));
+            // Its resource follows those of the servers.
+            router = router.route(route(&path, &methods[..2], server_count));
         }
     }
     Ok((router, all))
