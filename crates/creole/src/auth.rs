@@ -49,7 +49,7 @@ pub use oauth_settings::OAuthSettings;
 pub use request::{AuthRequest, RequestDetails};
 pub use requirement::Requirement;
 pub(crate) use resource::METADATA_PREFIX;
-pub use resource::{DpopMode, Resource, ResourceSettings};
+pub use resource::{DpopMode, ProtectedResource, ResourceSettings};
 
 use crate::state::State;
 use challenge::{Challenge, Schemes};
@@ -125,7 +125,7 @@ struct LoadedCredentials {
     users: Option<Users>,
     keys: Option<BearerKeys>,
     /// The paths that access tokens are for.
-    resources: Vec<Arc<Resource>>,
+    resources: Vec<Arc<ProtectedResource>>,
     /// Decides about access tokens, if there are issuers.
     verifier: Option<TokenVerifier>,
     password_cache: PasswordCache<PasswordCheck>,
@@ -214,7 +214,7 @@ impl Authenticator {
 
     /// The resource with this number.
     #[doc(hidden)]
-    pub fn resource(&self, number: usize) -> Option<Arc<Resource>> {
+    pub fn resource(&self, number: usize) -> Option<Arc<ProtectedResource>> {
         self.shared.credentials.load().resources.get(number).cloned()
     }
 
@@ -222,7 +222,8 @@ impl Authenticator {
     /// checked host of the request.
     pub(crate) fn resource_metadata(&self, path: &str, host: Option<&str>) -> Option<Value> {
         let known = self.shared.credentials.load();
-        let is_meant = |resource: &&Arc<Resource>| path.is_empty() || resource.path() == path;
+        let is_meant =
+            |resource: &&Arc<ProtectedResource>| path.is_empty() || resource.path() == path;
         let resource = known.resources.iter().find(is_meant)?;
         resource.accepts_tokens().then(|| resource.metadata(host))
     }
@@ -411,7 +412,8 @@ impl LoadedCredentials {
             None => Some(BearerKeys::new(&settings.keys, Vec::new())?),
         };
         let scopes = Arc::new(settings.oauth.scopes.clone());
-        let resource = |of: &ResourceSettings| Arc::new(Resource::new(of.clone(), scopes.clone()));
+        let resource =
+            |of: &ResourceSettings| Arc::new(ProtectedResource::new(of.clone(), scopes.clone()));
         let resources: Vec<_> = settings.oauth.resources.iter().map(resource).collect();
         let takes_tokens = resources.iter().any(|resource| resource.accepts_tokens());
         if users.is_none() && keys.is_none() && !takes_tokens {

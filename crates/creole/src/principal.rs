@@ -1,4 +1,4 @@
-//! The principal of a call: who calls, and what the caller's state is bound to.
+//! The principal of a call: the caller, and what its state is bound to.
 
 #[cfg(feature = "http")]
 mod record;

@@ -5,7 +5,7 @@ mod dry_run;
 use std::path::Path;
 use std::sync::Arc;
 
-use creole::auth::Resource;
+use creole::auth::ProtectedResource;
 use creole_config::describe::reference::reference;
 use creole_config::describe::schema::schema;
 use creole_config::plan::auth::AuthPlan;
@@ -114,7 +114,7 @@ fn resource_lines(plan: &Plan, auth: &AuthPlan) -> Vec<String> {
         let (required, supported) =
             (names(&settings.required_scopes), names(&settings.scopes_supported));
         let path = settings.path.clone();
-        let resource = Resource::new(settings, Arc::default());
+        let resource = ProtectedResource::new(settings, Arc::default());
         let url = resource.url(host.as_deref());
         let audiences = auth.issuers.iter().filter(|it| labels.contains(&it.settings.label));
         let audiences = audiences.map(|issuer| match &issuer.settings.audiences {

@@ -10,7 +10,7 @@ use super::header::PresentedCredentials;
 use super::keys::KEY_PREFIX;
 use super::oauth::{TokenCall, TokenDecision, TokenScheme};
 use super::request::AuthRequest;
-use super::resource::{DpopMode, Resource};
+use super::resource::{DpopMode, ProtectedResource};
 use super::{AuthDecision, LoadedCredentials};
 
 /// An access token, with the resource that it is presented to.
@@ -18,7 +18,7 @@ pub(super) struct PresentedToken<'a> {
     scheme: TokenScheme,
     /// Empty if it is not text.
     text: &'a str,
-    resource: &'a Resource,
+    resource: &'a ProtectedResource,
 }
 
 /// What a decision about a token needs of its request.
@@ -84,7 +84,7 @@ impl LoadedCredentials {
     fn decide_token(
         &self,
         decision: TokenDecision,
-        resource: &Resource,
+        resource: &ProtectedResource,
         request: &AuthRequest<'_>,
     ) -> AuthDecision {
         let host = request.host();

@@ -8,7 +8,9 @@ use std::time::Duration;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use super::resource::{DpopMode, Resource};
+use super::requirement::Requirement;
+use super::resource::{DpopMode, ProtectedResource};
+use crate::principal::Principal;
 
 /// The header with a nonce for DPoP proofs.
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
@@ -53,7 +55,7 @@ impl Challenge {
     ///
     /// `Bearer` comes first, because some clients read only the first challenge.
     pub(super) fn unauthorized_at(
-        resource: &Resource,
+        resource: &ProtectedResource,
         host: Option<&str>,
         schemes: Schemes,
         bearer_given: bool,
@@ -70,7 +72,7 @@ impl Challenge {
         challenge.offer(bearer);
         if resource.dpop() != DpopMode::Off {
             let mut dpop = Parameters::new("DPoP");
-            dpop.add("algs", &Resource::dpop_algorithms());
+            dpop.add("algs", &ProtectedResource::dpop_algorithms());
             dpop.add("resource_metadata", &metadata).add_scopes(&scopes);
             challenge.offer(dpop);
         }
@@ -81,28 +83,36 @@ impl Challenge {
     }
 
     /// 401: the proof of the key that the token is bound to is not valid (RFC 9449, 7.1).
-    pub fn invalid_proof(resource: &Resource, host: Option<&str>) -> Self {
+    pub fn invalid_proof(resource: &ProtectedResource, host: Option<&str>) -> Self {
         Self::refused_proof(resource, host, "invalid_dpop_proof")
     }
 
     /// 401: the proof must have this nonce (RFC 9449, 9).
-    pub fn nonce_required(resource: &Resource, host: Option<&str>, nonce: HeaderValue) -> Self {
+    pub fn nonce_required(
+        resource: &ProtectedResource,
+        host: Option<&str>,
+        nonce: HeaderValue,
+    ) -> Self {
         let mut challenge = Self::refused_proof(resource, host, "use_dpop_nonce");
         challenge.headers.insert(DPOP_NONCE, nonce);
         challenge
     }
 
-    fn refused_proof(resource: &Resource, host: Option<&str>, error: &str) -> Self {
+    fn refused_proof(resource: &ProtectedResource, host: Option<&str>, error: &str) -> Self {
         let mut challenge = Self::new(StatusCode::UNAUTHORIZED, TOKEN);
         let mut dpop = Parameters::new("DPoP");
-        dpop.add("error", error).add("algs", &Resource::dpop_algorithms());
+        dpop.add("error", error).add("algs", &ProtectedResource::dpop_algorithms());
         dpop.add("resource_metadata", &resource.metadata_url(host));
         challenge.offer(dpop);
         challenge
     }
 
     /// 403: the token lacks a scope. The header names all that the client should have (RFC 6750, 3.1).
-    pub fn insufficient_scope(resource: &Resource, host: Option<&str>, scopes: &[&str]) -> Self {
+    pub fn insufficient_scope(
+        resource: &ProtectedResource,
+        host: Option<&str>,
+        scopes: &[&str],
+    ) -> Self {
         let mut challenge = Self::new(StatusCode::FORBIDDEN, MISSING_SCOPE);
         let mut bearer = Parameters::new("Bearer");
         bearer.add("error", "insufficient_scope").add_scopes(scopes);
@@ -170,6 +180,19 @@ impl Challenge {
         *response.status_mut() = self.status;
         *response.headers_mut() = self.headers;
         response
+    }
+}
+
+impl Requirement {
+    /// Checks that the principal is admitted.
+    ///
+    /// # Errors
+    /// A challenge with status 403 that names the role, when the principal does not have it.
+    pub fn check(&self, principal: &Principal) -> Result<(), Challenge> {
+        match self.missing_role(principal) {
+            Some(role) => Err(Challenge::forbidden(role, principal.id().starts_with("key:"))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -248,7 +271,7 @@ mod tests {
         "resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource/mcp\"";
     const ALGORITHMS: &str = "algs=\"ES256 EdDSA Ed25519 RS256 PS256\"";
 
-    fn resource(dpop: DpopMode) -> Resource {
+    fn resource(dpop: DpopMode) -> ProtectedResource {
         let settings = ResourceSettings {
             path: "/mcp".to_owned(),
             public_url: Some("https://mcp.example.com".to_owned()),
@@ -257,7 +280,7 @@ mod tests {
             dpop,
             ..ResourceSettings::default()
         };
-        Resource::new(settings, Arc::default())
+        ProtectedResource::new(settings, Arc::default())
     }
 
     fn offers(challenge: &Challenge) -> Vec<&str> {

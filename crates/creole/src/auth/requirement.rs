@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::challenge::Challenge;
 use crate::principal::Principal;
 
 /// What a server requires of principals besides authentication.
@@ -24,16 +23,8 @@ impl Requirement {
         Self { role: Some(role.into()) }
     }
 
-    /// Checks that the principal is admitted.
-    ///
-    /// # Errors
-    /// A challenge with status 403 that names the role, when the principal does not have it.
-    pub fn check(&self, principal: &Principal) -> Result<(), Challenge> {
-        match &self.role {
-            Some(role) if !principal.has_role(role) => {
-                Err(Challenge::forbidden(role, principal.id().starts_with("key:")))
-            }
-            _ => Ok(()),
-        }
+    /// The role that the principal lacks.
+    pub(super) fn missing_role(&self, principal: &Principal) -> Option<&str> {
+        self.role.as_deref().filter(|role| !principal.has_role(role))
     }
 }

@@ -57,12 +57,12 @@ pub struct ResourceSettings {
 
 /// A protected resource.
 #[derive(Debug)]
-pub struct Resource {
+pub struct ProtectedResource {
     settings: ResourceSettings,
     scopes: Arc<ScopeRules>,
 }
 
-impl Resource {
+impl ProtectedResource {
     /// A resource with these settings, whose operations require these scopes.
     #[must_use]
     pub fn new(settings: ResourceSettings, scopes: Arc<ScopeRules>) -> Self {
@@ -201,7 +201,7 @@ impl Resource {
 mod tests {
     use super::*;
 
-    fn resource(change: impl FnOnce(&mut ResourceSettings)) -> Resource {
+    fn resource(change: impl FnOnce(&mut ResourceSettings)) -> ProtectedResource {
         let mut settings = ResourceSettings {
             path: "/mcp".to_owned(),
             public_url: Some("https://mcp.example.com".to_owned()),
@@ -212,7 +212,7 @@ mod tests {
             ..ResourceSettings::default()
         };
         change(&mut settings);
-        Resource::new(settings, Arc::default())
+        ProtectedResource::new(settings, Arc::default())
     }
 
     #[test]

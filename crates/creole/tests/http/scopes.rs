@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole::auth::{Principal, Resource, ResourceSettings, ScopeRule, ScopeRules};
+use creole::auth::{Principal, ProtectedResource, ResourceSettings, ScopeRule, ScopeRules};
 use creole::internal::http::{McpBody, Response};
 use creole::internal::name_patterns::NamePatterns;
 use creole::proto::fault::{Fault, FaultKind};
@@ -23,7 +23,7 @@ const METADATA: &str =
 /// A server with the tools `read`, `write`, `clock` and `guarded`, and what its tokens are for.
 struct Bench {
     endpoint: McpEndpoint,
-    resource: Arc<Resource>,
+    resource: Arc<ProtectedResource>,
     runs: Arc<AtomicUsize>,
 }
 
@@ -47,7 +47,7 @@ impl Bench {
             scopes_supported: vec!["mcp".into()],
             ..ResourceSettings::default()
         };
-        let resource = Arc::new(Resource::new(settings, Arc::new(rules(denies_unlisted))));
+        let resource = Arc::new(ProtectedResource::new(settings, Arc::new(rules(denies_unlisted))));
         Self { endpoint: server.start().into(), resource, runs }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use creole_oauth::resource::refusal::TokenRefusal;
 
-use crate::auth::resource::Resource;
+use crate::auth::resource::ProtectedResource;
 use crate::principal::Principal;
 
 /// The scheme under which a token is presented.
@@ -34,7 +34,7 @@ pub(crate) struct TokenCall<'a> {
     /// The SHA-256 of the certificate of the caller's connection.
     pub(crate) certificate: Option<[u8; 32]>,
     /// What the path requires.
-    pub(crate) resource: &'a Resource,
+    pub(crate) resource: &'a ProtectedResource,
 }
 
 impl fmt::Debug for TokenCall<'_> {

@@ -21,7 +21,7 @@ use super::exchange::IssuerExchange;
 use super::issuer::Issuer;
 use super::settings::{IntrospectionSettings, IssuerSettings};
 use super::verifier::{TokenVerifier, VerifierParts};
-use crate::auth::resource::{DpopMode, Resource, ResourceSettings};
+use crate::auth::resource::{DpopMode, ProtectedResource, ResourceSettings};
 use crate::scopes::{ScopeRule, ScopeRules};
 use crate::sync::Mutex;
 
@@ -239,7 +239,7 @@ fn verifier(issuer: &Arc<TestIssuer>) -> TokenVerifier {
 }
 
 /// A path that takes the tokens of all issuers of the tests.
-pub(super) fn resource(dpop: DpopMode) -> Resource {
+pub(super) fn resource(dpop: DpopMode) -> ProtectedResource {
     resource_of(ResourceSettings { dpop, ..resource_settings() })
 }
 
@@ -252,18 +252,18 @@ fn resource_settings() -> ResourceSettings {
     }
 }
 
-fn resource_of(settings: ResourceSettings) -> Resource {
+fn resource_of(settings: ResourceSettings) -> ProtectedResource {
     let write = ScopeRule {
         name: "files:write".into(),
         implies: vec!["files:read".into()],
         roles: vec!["writer".into()],
         ..ScopeRule::default()
     };
-    Resource::new(settings, Arc::new(ScopeRules::new(vec![write], false)))
+    ProtectedResource::new(settings, Arc::new(ScopeRules::new(vec![write], false)))
 }
 
 pub(super) fn call(token: &str) -> TokenCall<'_> {
-    static ACCEPT: LazyLock<Resource> = LazyLock::new(|| resource(DpopMode::Accept));
+    static ACCEPT: LazyLock<ProtectedResource> = LazyLock::new(|| resource(DpopMode::Accept));
     TokenCall {
         token,
         scheme: TokenScheme::Bearer,

@@ -21,7 +21,7 @@ use super::replay::UsedProofs;
 use super::settings::IssuerSettings;
 use super::single_flight::SingleFlight;
 use super::throttle::TokenThrottle;
-use crate::auth::resource::Resource;
+use crate::auth::resource::ProtectedResource;
 use crate::auth::{Digest, random};
 use crate::principal::{Principal, TokenIdentity, TokenMethod};
 use crate::seal::digest;
@@ -134,7 +134,7 @@ impl TokenVerifier {
     }
 
     /// Whether an issuer is asked about opaque tokens here.
-    pub(crate) fn introspects(&self, resource: &Resource) -> bool {
+    pub(crate) fn introspects(&self, resource: &ProtectedResource) -> bool {
         self.introspecting_issuer(resource).is_some()
     }
 
@@ -248,7 +248,7 @@ impl TokenVerifier {
         self.issuers.iter().find(is_right)
     }
 
-    fn introspecting_issuer(&self, resource: &Resource) -> Option<&Arc<Issuer>> {
+    fn introspecting_issuer(&self, resource: &ProtectedResource) -> Option<&Arc<Issuer>> {
         self.issuers.iter().find(|it| it.introspects() && resource.accepts_issuer(it.label()))
     }
 

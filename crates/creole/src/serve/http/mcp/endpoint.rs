@@ -24,7 +24,7 @@ use http::header::{ACCEPT, ALLOW, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use tokio::sync::watch;
 
-use crate::auth::{Principal, Resource};
+use crate::auth::{Principal, ProtectedResource};
 use crate::budget::Budget;
 use crate::call::Origin;
 use crate::chain::BoxFuture;
@@ -139,7 +139,7 @@ impl McpEndpoint {
     }
 
     /// Handles one request. The caller must check host, origin and credentials before. It passes the [`Principal`], the
-    /// [`PeerAddress`] and, for an access token, the [`Resource`] as extensions of the request.
+    /// [`PeerAddress`] and, for an access token, the [`ProtectedResource`] as extensions of the request.
     #[doc(hidden)]
     pub async fn handle<B>(&self, request: Request<B>) -> Response<McpBody>
     where
@@ -148,7 +148,7 @@ impl McpEndpoint {
         let (head, body) = request.into_parts();
         let caller = head.extensions.get::<Principal>().cloned();
         let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0.ip());
-        let resource = head.extensions.get::<Arc<Resource>>().cloned();
+        let resource = head.extensions.get::<Arc<ProtectedResource>>().cloned();
         let mut head = RequestHead::from(head);
         (head.client, head.resource) = (peer, resource);
         self.handle_request(&mut head, body, caller).await

@@ -10,7 +10,7 @@ use http::Response;
 use tokio::time::Instant;
 
 use crate::auth::challenge::Challenge;
-use crate::auth::{RequestDetails as _, Resource, ScopeDenial};
+use crate::auth::{ProtectedResource, RequestDetails as _, ScopeDenial};
 use crate::host::RequestCaller;
 use crate::principal::Principal;
 use crate::serve::http::mcp::response::McpBody;
@@ -25,7 +25,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(60);
 pub(crate) struct HttpCaller<'a> {
     pub(crate) principal: &'a Principal,
     /// What its access token is for.
-    pub(crate) resource: Option<&'a Arc<Resource>>,
+    pub(crate) resource: Option<&'a Arc<ProtectedResource>>,
     /// The head of the request, if this process received it.
     head: Option<&'a RequestHead>,
 }
@@ -44,7 +44,10 @@ impl<'a> HttpCaller<'a> {
     }
 
     /// The caller of a request that another process received.
-    pub(crate) fn forwarded(principal: &'a Principal, resource: Option<&'a Arc<Resource>>) -> Self {
+    pub(crate) fn forwarded(
+        principal: &'a Principal,
+        resource: Option<&'a Arc<ProtectedResource>>,
+    ) -> Self {
         Self { principal, resource, head: None }
     }
 

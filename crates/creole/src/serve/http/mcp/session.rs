@@ -1,14 +1,15 @@
 //! A session of the handshake era: its calls outlive the connections that requested them.
 
 mod inline_calls;
+mod quota_holder;
 mod replica;
 
+pub(crate) use quota_holder::QuotaHolder;
 pub(crate) use replica::EventLocation;
 
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::mem;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-use crate::auth::{Resource, network_prefix};
+use crate::auth::ProtectedResource;
 use crate::call::Origin;
 use crate::host::{COMMON_STREAM, StartedCalls, StreamKey};
 use crate::principal::Principal;
@@ -41,24 +42,6 @@ use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream};
 use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
 use crate::serve::http::web::limits::KEEP_ALIVE;
 use crate::server::Service;
-
-/// The holder whose quota a session counts for: the identity of its principal, or without authentication the network it
-/// was opened from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum QuotaHolder {
-    Principal(Arc<str>),
-    Network([u8; 16]),
-}
-
-impl QuotaHolder {
-    /// The holder of a session of this principal that is opened from this address.
-    pub(crate) fn new(principal: &Principal, client: Option<IpAddr>) -> Self {
-        match principal.is_local() {
-            true => Self::Network(network_prefix(client)),
-            false => Self::Principal(Arc::clone(principal.identity())),
-        }
-    }
-}
 
 /// A session.
 pub(crate) struct Session {
@@ -86,7 +69,7 @@ pub(crate) struct Session {
     /// Lets other replicas find its streams.
     registration: Mutex<Option<Registration>>,
     /// What the access token is for that it was opened with: messages of other replicas are checked by it.
-    resource: OnceLock<Arc<Resource>>,
+    resource: OnceLock<Arc<ProtectedResource>>,
 }
 
 /// The saved form of a session.
@@ -179,12 +162,12 @@ impl Session {
     }
 
     /// What the access token is for that it was opened with.
-    pub(crate) fn resource(&self) -> Option<&Arc<Resource>> {
+    pub(crate) fn resource(&self) -> Option<&Arc<ProtectedResource>> {
         self.resource.get()
     }
 
     /// Sets what the access token is for that it is opened with.
-    pub(crate) fn set_resource(&self, resource: Option<&Arc<Resource>>) {
+    pub(crate) fn set_resource(&self, resource: Option<&Arc<ProtectedResource>>) {
         if let Some(resource) = resource {
             _ = self.resource.set(Arc::clone(resource));
         }

@@ -10,7 +10,7 @@ use http::header::ValueIter;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Uri, Version};
 
-use crate::auth::Resource;
+use crate::auth::ProtectedResource;
 
 /// The header capacity that a connection keeps: enough for most requests.
 const DEFAULT_HEADERS: usize = 32;
@@ -29,7 +29,7 @@ pub struct RequestHead {
     /// The client's address, if it is known: behind a trusted proxy, the address that the proxy reports.
     pub client: Option<IpAddr>,
     /// The resource that the caller's access token is for, if it has one.
-    pub resource: Option<Arc<Resource>>,
+    pub resource: Option<Arc<ProtectedResource>>,
 }
 
 impl From<Parts> for RequestHead {
