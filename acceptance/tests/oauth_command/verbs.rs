@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use creole_acceptance::oauth::RogueServer;
+use creole_acceptance::oauth::{RogueResponse, RogueServer};
 use serde_json::{Value, json};
 
 use crate::{Home, last, provider};
@@ -85,6 +85,51 @@ fn a_command_without_a_terminal_says_what_to_run() {
         assert!(refused.stderr.contains(&format!("run: creole login {url}")), "{refused:?}");
     }
     assert!(home.browser_log().is_empty() && provider.requests().is_empty());
+}
+
+#[test]
+fn a_check_reports_which_login_the_server_requires() {
+    let Some(provider) = provider(&[]) else { return };
+    let (home, url, issuer) = (Home::new(), provider.server("/mcp"), provider.issuer());
+    let expected = format!("OAuth at {issuer}; PKCE S256; registration: dynamic; scopes: mcp; ");
+    let refused = home.run(&["check", &url]);
+    assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("creole: authorization: {expected}")), "{refused:?}");
+    home.run(&["login", &url]).succeeded();
+    let checked = home.run(&["check", &url, "--json"]).succeeded();
+    let document: Value = serde_json::from_str(&checked.stdout).unwrap();
+    let authorization = &document["authorization"];
+    assert_eq!((&authorization["issuer"], &authorization["pkce"]), (&json!(issuer), &json!(true)));
+    assert_eq!(authorization["resource"], json!(url));
+    let open = home.run(&["check", &provider.server("/open"), "--json"]).succeeded();
+    let document: Value = serde_json::from_str(&open.stdout).unwrap();
+    assert_eq!(document["authorization"], Value::Null);
+}
+
+#[test]
+fn a_check_names_what_makes_a_login_impossible() {
+    let cases = [
+        (
+            "/.well-known/oauth-protected-resource/mcp",
+            json!({"resource": "https://evil.example.com/mcp"}),
+            "requires a login, but none is possible: resource mismatch: ",
+        ),
+        (
+            "/.well-known/oauth-authorization-server",
+            json!({"issuer": "ORIGIN", "token_endpoint": "ORIGIN/token"}),
+            "; no PKCE S256; registration: none, so each client needs a configured id; ",
+        ),
+    ];
+    for (path, document, expected) in cases {
+        let server = RogueServer::start(move |request, origin| {
+            let text = document.to_string().replace("ORIGIN", origin);
+            let document = serde_json::from_str(&text).unwrap();
+            (request.path == path).then_some(RogueResponse::Json(200, document))
+        });
+        let refused = Home::new().run(&["check", &server.url()]);
+        assert_eq!((refused.code, &*refused.stdout), (Some(1), ""), "{refused:?}");
+        assert!(refused.stderr.contains(expected), "{refused:?}");
+    }
 }
 
 #[test]
