@@ -2,15 +2,16 @@
 
 pub(crate) mod announcement;
 pub(crate) mod catch_panic;
+mod context_layer;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::iter::successors;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use context_layer::{ContextLayer, ContextRewrite, rewrite_event};
 use creole_proto::model::{InputRequest, Level};
 use creole_proto::operation::{Caller, Event, Operation};
 use creole_proto::revision::Rules;
@@ -158,35 +159,6 @@ pub struct Context {
     layers: Option<Arc<ContextLayer>>,
 }
 
-/// The rewrite of one layer, and the layers outside of it.
-struct ContextLayer {
-    rewrite: ContextRewrite,
-    outer: Option<Arc<Self>>,
-}
-
-impl ContextLayer {
-    /// The rewrites of all layers, innermost first.
-    fn rewrites(first: Option<&Self>) -> impl Iterator<Item = &ContextRewrite> {
-        successors(first, |passing| passing.outer.as_deref()).map(|passing| &passing.rewrite)
-    }
-}
-
-/// Applies the rewrites of the layers to an event. `None` if a layer drops it.
-fn rewrite_event(first: Option<&ContextLayer>, event: Event) -> Option<Event> {
-    ContextLayer::rewrites(first).try_fold(event, |event, change| match change {
-        ContextRewrite::Event(change) => change(event),
-        ContextRewrite::Question(_) => Some(event),
-    })
-}
-
-/// The rewrite of one layer.
-enum ContextRewrite {
-    /// Changes or drops an event.
-    Event(Box<dyn Fn(Event) -> Option<Event> + Send + Sync>),
-    /// Changes an input request.
-    Question(Box<dyn Fn(InputRequest) -> InputRequest + Send + Sync>),
-}
-
 /// The responses and state that a round of a call begins with.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Round {
@@ -213,6 +185,8 @@ struct CallShared {
     cancelled: Notify,
     /// The client's reason for the cancellation.
     cancel_reason: CancelReason,
+    /// The rule of a policy that refused the call.
+    denied_by: OnceLock<Arc<str>>,
 }
 
 /// The reason for a cancellation, once it is known.
@@ -245,6 +219,7 @@ impl Context {
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
             cancel_reason: CancelReason::default(),
+            denied_by: OnceLock::new(),
         })
     }
 
@@ -262,6 +237,7 @@ impl Context {
             is_cancelled: AtomicBool::new(false),
             cancelled: Notify::new(),
             cancel_reason: CancelReason::default(),
+            denied_by: OnceLock::new(),
         })
     }
 
@@ -293,6 +269,16 @@ impl Context {
         change: impl Fn(InputRequest) -> InputRequest + Send + Sync + 'static,
     ) -> Self {
         self.with_rewrite(ContextRewrite::Question(Box::new(change)))
+    }
+
+    /// The same context for inner layers, whose inline input requests are refused if `check` returns a reason.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn check_input_requests(
+        &self,
+        check: impl Fn(&InputRequest) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.with_rewrite(ContextRewrite::Refusal(Box::new(check)))
     }
 
     fn with_rewrite(&self, change: ContextRewrite) -> Self {
@@ -365,6 +351,19 @@ impl Context {
         self.shared.debug
     }
 
+    /// The rule of a policy that refused the call, for the audit log.
+    #[doc(hidden)]
+    pub fn denied_by(&self) -> Option<&Arc<str>> {
+        self.shared.denied_by.get()
+    }
+
+    /// Records the rule of a policy that refuses the call. The first one stays.
+    #[doc(hidden)]
+    pub fn set_denied_by(&self, rule: Arc<str>) {
+        // A second refusal, of a call that a script repeats, says nothing new.
+        _ = self.shared.denied_by.set(rule);
+    }
+
     /// Reports progress, which also restarts the timeout of the call.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let message = message.map(str::to_owned);
@@ -421,8 +420,10 @@ impl Context {
         mut input_request: InputRequest,
     ) -> InputResponse {
         for change in self.rewrites() {
-            if let ContextRewrite::Question(change) = change {
-                input_request = change(input_request);
+            match change {
+                ContextRewrite::Question(change) => input_request = change(input_request),
+                ContextRewrite::Refusal(check) => check(&input_request)?,
+                ContextRewrite::Event(_) => {}
             }
         }
         self.shared.channel.request_input(self.shared.key, input_request).await

@@ -8,6 +8,7 @@ use creole_proto::operation::Outcome;
 
 pub use crate::call::BoxFuture;
 use crate::call::{Call, ConnectionId};
+use crate::principal::Principal;
 
 /// Executes calls: a registry of tools, or a relay to an upstream.
 pub trait Endpoint: Send + Sync {
@@ -26,6 +27,25 @@ pub trait Endpoint: Send + Sync {
     fn subscription_ended(&self, _uri: &str, _connection: ConnectionId) {}
 }
 
+/// The callers that see the same items of a server.
+#[doc(hidden)]
+pub trait ViewerClass: Send + Sync {
+    /// Its number, which no other class of the process has.
+    fn id(&self) -> u64;
+
+    /// The digest of the rules that decide what its callers see.
+    fn rules_digest(&self) -> u64;
+
+    /// Whether its callers see an item of a list.
+    fn sees(&self, kind: ListKind, item: &Definition) -> bool;
+
+    /// Whether its callers see the resource with this URI.
+    fn sees_resource(&self, uri: &str) -> bool;
+
+    /// Whether its callers may send a request about the tasks of this tool.
+    fn sees_task(&self, method: &'static str, tool: &str) -> bool;
+}
+
 /// A layer around an endpoint: it may reject, delay or change a call, or rewrite its outcome.
 pub trait Middleware: Send + Sync {
     /// Handles one call; `next` is the rest of the chain.
@@ -39,6 +59,13 @@ pub trait Middleware: Send + Sync {
         item: Arc<Definition>,
     ) -> Option<Arc<Definition>> {
         Some(item)
+    }
+
+    /// The class of a caller, if the layer shows callers different items. Called when a list is read. `handle` has to
+    /// reject calls of items that the class does not see.
+    #[doc(hidden)]
+    fn viewer_class(&self, _principal: &Principal) -> Option<Arc<dyn ViewerClass>> {
+        None
     }
 
     /// Whether a call may pass whose item this layer has never seen in a list. A layer that judges definitions returns
@@ -102,6 +129,14 @@ where
 /// The patterns of all layers that have matched no listed item so far, as readable text.
 pub fn unmatched_patterns(layers: &[Arc<dyn Middleware>]) -> Vec<String> {
     layers.iter().flat_map(|layer| layer.unmatched_patterns()).collect()
+}
+
+/// The class of a caller, if a layer shows callers different items.
+pub fn viewer_class(
+    layers: &[Arc<dyn Middleware>],
+    principal: &Principal,
+) -> Option<Arc<dyn ViewerClass>> {
+    layers.iter().find_map(|layer| layer.viewer_class(principal))
 }
 
 /// Whether a call may pass whose item the layers have never seen in a list.

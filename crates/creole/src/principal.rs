@@ -110,6 +110,12 @@ impl Principal {
         self.shared.token.as_ref()
     }
 
+    /// The scopes of the access token and those that they imply. Empty without a token.
+    #[must_use]
+    pub fn scopes(&self) -> &[Arc<str>] {
+        &self.shared.scopes
+    }
+
     /// Whether the principal has this scope, by itself or implied by another one. Scopes limit only access tokens.
     #[must_use]
     pub fn has_scope(&self, scope: &str) -> bool {

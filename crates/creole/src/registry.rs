@@ -1,6 +1,7 @@
 //! The registry of a server's items: tools, resources, templates, prompts and skills, which may change while it runs.
 
 mod catalogue;
+mod class_lists;
 mod collisions;
 mod endpoint;
 mod remote;
@@ -25,20 +26,23 @@ use creole_proto::model::{
     CacheHints, Definition, Implementation, ListKind, ServerCapabilities, TaskPreference,
     TaskSupport,
 };
-use creole_proto::operation::{Caller, Change};
+use creole_proto::operation::Change;
 use creole_proto::revision::Rules;
 use creole_proto::server::ServerIdentity;
 use tokio::sync::broadcast;
 
+use crate::call::Context;
 use crate::item::prompt::Prompt;
 use crate::item::resource::{Resource, Template};
 use crate::item::skill::{Skill, SkillError};
 use crate::item::tool::Tool;
+use crate::principal::Principal;
 use crate::schema::Schema;
 use crate::seal::Sealer;
 use crate::task;
 use crate::task::{TaskLimits, Tasks};
 use catalogue::{Catalogue, Layers};
+use class_lists::ClassLists;
 use remote::LocalOrRemote;
 use skill_index::SkillIndex;
 
@@ -77,6 +81,8 @@ struct RegistryShared {
     changes: broadcast::Sender<Announcement>,
     tasks: Tasks,
     attached: Mutex<Vec<AttachedValue>>,
+    /// The lists that classes of callers have read.
+    class_lists: ClassLists,
 }
 
 /// A value that is dropped with the registry.
@@ -174,6 +180,7 @@ impl Registry {
                 changes,
                 tasks,
                 attached: kept,
+                class_lists: ClassLists::default(),
             }),
         }
     }
@@ -282,9 +289,16 @@ impl Registry {
         self.shared.changes.subscribe()
     }
 
-    /// The arguments of a tool that HTTP requests repeat in headers, if there are any.
-    pub(crate) fn mirrored_headers(&self, tool: &str) -> Option<Arc<[MirroredHeader]>> {
-        self.read().tools.mirrored_headers(tool)
+    /// The arguments of a tool that HTTP requests repeat in headers, if there are any. A tool that the caller does not
+    /// see has none, so that the chain reports it as unknown.
+    pub(crate) fn mirrored_headers(
+        &self,
+        tool: &str,
+        principal: &Principal,
+    ) -> Option<Arc<[MirroredHeader]>> {
+        let mirrors = self.read().tools.mirrored_headers(tool)?;
+        let class = self.viewer_class(principal);
+        self.read().tools.get_seen(tool, class.as_deref()).map(|_| mirrors)
     }
 
     /// Applies the chain to all definitions again, after a layer changed its rules.
@@ -352,11 +366,15 @@ impl Registry {
 
     /// How a call of a tool is run, or why it cannot be. For a client that cannot follow tasks, every tool runs in
     /// place.
-    pub(crate) fn run_mode(&self, tool: &str, caller: &Caller) -> Result<RunMode, Fault> {
+    pub(crate) fn run_mode(&self, tool: &str, context: &Context) -> Result<RunMode, Fault> {
+        let caller = context.caller();
         if !self.has_tasks(caller.rules) {
             return Ok(RunMode::InPlace);
         }
-        let Some(found) = self.read().tools.get_visible(tool) else { return Ok(RunMode::InPlace) };
+        let class = self.viewer_class(context.principal());
+        let found = self.read().tools.get_seen(tool, class.as_deref());
+        // The chain rejects the call of a tool that the caller does not see.
+        let Some(found) = found else { return Ok(RunMode::InPlace) };
         let name = tool;
         let (support, here_first) = match &*found {
             LocalOrRemote::Local(tool) => {
@@ -392,7 +410,7 @@ impl Registry {
         }
         if self.shared.is_visible.load(Ordering::Acquire) {
             // A send without receivers is not an error.
-            _ = self.shared.changes.send(announcement);
+            _ = self.shared.changes.send(self.for_concerned(announcement));
         }
     }
 

@@ -362,7 +362,7 @@ impl ServiceCore {
     async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
         let caller = call.context.caller();
         let mode = match &call.operation {
-            Operation::CallTool { name, .. } => self.registry.run_mode(name, caller),
+            Operation::CallTool { name, .. } => self.registry.run_mode(name, &call.context),
             _ => Ok(RunMode::InPlace),
         };
         match mode {

@@ -1,7 +1,7 @@
 //! A list of named items in order of addition, with lookup by name and pagination.
 
 use crate::sync::Mutex;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use creole_proto::http::{MirroredHeader, MirroredHeaderError};
@@ -11,7 +11,7 @@ use creole_proto::revision::Rules;
 use super::collisions::skeleton;
 use crate::call::Context;
 use crate::chain;
-use crate::chain::Middleware;
+use crate::chain::{Middleware, ViewerClass};
 use crate::seal::cursor::Position;
 
 /// The layers of a chain, outermost first.
@@ -28,19 +28,46 @@ pub(super) struct ExcludedEntry {
     pub(super) rank: u32,
 }
 
+/// The maximum number of first pages that a list caches. Beyond it, the oldest one is dropped.
+const MAX_FIRST_PAGES: usize = 256;
+
 /// A client that reads a list: its properties that determine what it sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) struct Viewer {
     /// Whether it mirrors arguments in headers, and rejects tools that declare these incorrectly (2026-07-28
     /// basic/transports/streamable-http, schema extension).
     pub(super) mirrors_headers: bool,
+    /// The class of its principal, if a layer shows principals different items.
+    pub(super) class: Option<Arc<dyn ViewerClass>>,
 }
 
 impl Viewer {
-    pub(super) fn of(context: &Context) -> Self {
+    pub(super) fn of(context: &Context, layers: &Layers) -> Self {
         let caller = context.caller();
-        Self { mirrors_headers: caller.rules.mirrored_headers && context.is_sessionless() }
+        Self {
+            mirrors_headers: caller.rules.mirrored_headers && context.is_sessionless(),
+            class: chain::viewer_class(layers, context.principal()),
+        }
     }
+
+    /// Whether the class of the viewer sees an item.
+    pub(super) fn sees(&self, kind: ListKind, item: &Definition) -> bool {
+        self.class.as_ref().is_none_or(|class| class.sees(kind, item))
+    }
+
+    fn key(&self) -> ViewerKey {
+        ViewerKey {
+            mirrors_headers: self.mirrors_headers,
+            class: self.class.as_ref().map(|class| class.id()),
+        }
+    }
+}
+
+/// What distinguishes viewers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ViewerKey {
+    mirrors_headers: bool,
+    class: Option<u64>,
 }
 
 /// A list of named items. Clients see the items as the chain rewrites them; calls that passed the chain find them by
@@ -59,7 +86,7 @@ pub(super) struct Catalogue<T> {
     skeletons: HashMap<String, (String, u32)>,
     offered: bool,
     /// The first page, which is mostly the only one, cached for each kind of viewer.
-    first_pages: Mutex<Vec<(Viewer, Items)>>,
+    first_pages: Mutex<VecDeque<(ViewerKey, Items)>>,
 }
 
 struct CatalogueEntry<T> {
@@ -72,9 +99,11 @@ struct CatalogueEntry<T> {
 }
 
 impl<T> CatalogueEntry<T> {
-    fn is_visible_to(&self, viewer: Viewer) -> bool {
-        let is_usable =
-            |shown: &VisibleItem| !viewer.mirrors_headers || shown.mirrored_headers().is_ok();
+    fn is_visible_to(&self, kind: ListKind, viewer: &Viewer) -> bool {
+        let is_usable = |shown: &VisibleItem| {
+            (!viewer.mirrors_headers || shown.mirrored_headers().is_ok())
+                && viewer.sees(kind, &shown.definition)
+        };
         self.visible.as_ref().is_some_and(is_usable)
     }
 }
@@ -311,6 +340,14 @@ impl<T> Catalogue<T> {
         Some(Arc::clone(&self.entries[self.index_of_visible(name)?].item))
     }
 
+    /// The item with this visible name, if callers of the class see it.
+    pub(super) fn get_seen(&self, name: &str, class: Option<&dyn ViewerClass>) -> Option<Arc<T>> {
+        let entry = &self.entries[self.index_of_visible(name)?];
+        let shown = &entry.visible.as_ref()?.definition;
+        let is_seen = class.is_none_or(|class| class.sees(self.kind, shown));
+        is_seen.then(|| Arc::clone(&entry.item))
+    }
+
     /// The mirrored headers of the tool with this visible name.
     pub(super) fn mirrored_headers(&self, name: &str) -> Option<Arc<[MirroredHeader]>> {
         let shown = self.entries[self.index_of_visible(name)?].visible.as_ref()?;
@@ -378,12 +415,17 @@ impl<T> Catalogue<T> {
         self.kind
     }
 
+    /// All items that some viewer may see.
+    pub(super) fn all_visible(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.entries.iter().filter_map(|entry| Some(&entry.visible.as_ref()?.definition))
+    }
+
     /// The items that the viewer sees, each with the rank of its server.
     pub(super) fn visible_to(
         &self,
-        viewer: Viewer,
+        viewer: &Viewer,
     ) -> impl Iterator<Item = (u32, &Arc<Definition>)> {
-        let seen = self.entries.iter().filter(move |entry| entry.is_visible_to(viewer));
+        let seen = self.entries.iter().filter(|entry| entry.is_visible_to(self.kind, viewer));
         seen.filter_map(|entry| Some((entry.rank, &entry.visible.as_ref()?.definition)))
     }
 
@@ -405,11 +447,12 @@ impl<T> Catalogue<T> {
         after: Option<&Position>,
         size: usize,
         rules: &Rules,
-        viewer: Viewer,
+        viewer: &Viewer,
     ) -> (Items, Option<Position>) {
         let start = after.map_or(0, |position| self.resume_index(position));
         let rest = self.entries.get(start..).unwrap_or_default();
-        let shown = || rest.iter().enumerate().filter(|(_, entry)| entry.is_visible_to(viewer));
+        let is_visible = |entry: &CatalogueEntry<T>| entry.is_visible_to(self.kind, viewer);
+        let shown = || rest.iter().enumerate().filter(|(_, entry)| is_visible(entry));
         // Mostly one page holds all items, and nothing has to be counted.
         let has_more = rest.len() > size && shown().nth(size).is_some();
         let last = if has_more { shown().nth(size - 1) } else { None };
@@ -421,20 +464,23 @@ impl<T> Catalogue<T> {
             let seen = shown().filter_map(|(_, entry)| entry.visible.as_ref()).take(size);
             seen.map(|shown| Arc::clone(&shown.definition)).collect()
         };
-        (if start == 0 { self.first_page(items, rules, viewer) } else { items() }, next)
+        (if start == 0 { self.first_page(items, rules, viewer.key()) } else { items() }, next)
     }
 
     /// The cached first page, or a new one that is cached. The number of items on it is the same each time.
-    fn first_page(&self, items: impl FnOnce() -> Items, rules: &Rules, viewer: Viewer) -> Items {
+    fn first_page(&self, items: impl FnOnce() -> Items, rules: &Rules, viewer: ViewerKey) -> Items {
         // The cache is consistent, even after a panic.
         let mut fronts = self.first_pages.lock();
         let is_known =
-            |(who, known): &&(Viewer, Items)| *who == viewer && known.is_joined_for(rules);
+            |(who, known): &&(ViewerKey, Items)| *who == viewer && known.is_joined_for(rules);
         if let Some((_, known)) = fronts.iter().find(is_known) {
             return known.clone();
         }
         let items = items().with_joined_text(rules);
-        fronts.push((viewer, items.clone()));
+        if fronts.len() == MAX_FIRST_PAGES {
+            fronts.pop_front();
+        }
+        fronts.push_back((viewer, items.clone()));
         items
     }
 

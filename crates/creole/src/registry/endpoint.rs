@@ -18,9 +18,11 @@ use super::catalogue::Viewer;
 use super::remote::LocalOrRemote;
 use crate::call::catch_panic::{CatchPanic, CaughtPanic};
 use crate::call::{Call, Context};
-use crate::chain::{BoxFuture, Endpoint};
+use crate::chain;
+use crate::chain::{BoxFuture, Endpoint, ViewerClass};
 use crate::item::resource::{ReadResource, Variables};
 use crate::item::tool::ToolError;
+use crate::principal::Principal;
 use crate::schema::{Schema, Violation};
 use crate::seal::cursor::Position;
 
@@ -85,10 +87,18 @@ impl Registry {
             | Operation::UpdateTask { .. }
             | Operation::CancelTask { .. } => {
                 self.check_tasks_offered(&context, method)?;
-                return Box::pin(self.tasks().handle_request(&operation, &context)).await;
+                let class = self.viewer_class(context.principal());
+                let class = class.as_deref();
+                return Box::pin(self.tasks().handle_request(&operation, &context, class)).await;
             }
         };
         Ok(Outcome::Complete(payload))
+    }
+
+    /// The class of a caller, if a layer shows callers different items.
+    pub(super) fn viewer_class(&self, principal: &Principal) -> Option<Arc<dyn ViewerClass>> {
+        let layers = Arc::clone(self.read().tools.layers());
+        chain::viewer_class(&layers, principal)
     }
 
     fn server_info(&self) -> ServerInfo {
@@ -157,7 +167,13 @@ impl Registry {
         let (sealer, principal, list) =
             (&settings.sealer, context.principal().binding(), kind.member());
         let after = self.position(cursor, context, list)?;
-        let (state, rules, viewer) = (self.read(), context.caller().rules, Viewer::of(context));
+        let layers = Arc::clone(self.read().tools.layers());
+        // A layer may take a lock of its own, so it is asked before the state is locked.
+        let (rules, viewer) = (context.caller().rules, &Viewer::of(context, &layers));
+        let state = self.read();
+        if let Some(class) = &viewer.class {
+            self.shared.class_lists.record(kind, class, &state);
+        }
         let (after, own) = (after.as_ref(), state.session_lists(kind, context));
         let (items, next) = match (kind, own.is_empty()) {
             (ListKind::Tools, true) => state.tools.page(after, size, rules, viewer),
@@ -350,7 +366,10 @@ impl Registry {
     ) -> Result<SubscriptionFilter, Fault> {
         let has = self.capabilities();
         let tasks = match self.has_tasks(context.caller().rules) {
-            true => self.tasks().follow_tasks(filter.tasks, context).await?,
+            true => {
+                let class = self.viewer_class(context.principal());
+                self.tasks().follow_tasks(filter.tasks, context, class.as_deref()).await?
+            }
             false => Vec::new(),
         };
         Ok(SubscriptionFilter {

@@ -7,6 +7,7 @@ use creole_proto::model::ListKind;
 
 use super::catalogue::Layers;
 use super::{ItemSource, Registry, RegistrySettings, RegistryShared, RegistryState, WeakRegistry};
+use crate::principal::Principal;
 use crate::sync::{Mutex, RwLock};
 
 impl Registry {
@@ -21,6 +22,7 @@ impl Registry {
                 changes: self.shared.changes.clone(),
                 tasks: self.shared.tasks.clone(),
                 attached: Mutex::default(),
+                class_lists: super::class_lists::ClassLists::default(),
             }),
         }
     }
@@ -33,22 +35,31 @@ impl Registry {
     /// Starts announcing changes, and announces the lists that differ from those that clients saw before.
     pub(crate) fn start_announcing(&self, before: &Self) -> Vec<ListKind> {
         self.shared.is_visible.store(true, Ordering::Release);
-        let changed = self.read().changed_lists(&before.read());
+        // Other rules may show each caller other items of the same lists.
+        let rules = |registry: &Self| {
+            registry.viewer_class(&Principal::local()).map(|class| class.rules_digest())
+        };
+        let are_rules_changed = rules(self) != rules(before);
+        let changed = self.read().changed_lists(&before.read(), are_rules_changed);
         changed.iter().for_each(|kind| self.announce_list_changed(*kind));
         changed
     }
 }
 
 impl RegistryState {
-    fn changed_lists(&self, before: &Self) -> Vec<ListKind> {
-        let differs = [
+    fn changed_lists(&self, before: &Self, are_rules_changed: bool) -> Vec<ListKind> {
+        let lists = [
             (ListKind::Tools, !self.tools.has_same_items(&before.tools)),
             (ListKind::Resources, !self.resources.has_same_items(&before.resources)),
             (ListKind::Templates, !self.templates.has_same_items(&before.templates)),
             (ListKind::Prompts, !self.prompts.has_same_items(&before.prompts)),
             (ListKind::Skills, !self.skill_index.skills.has_same_items(&before.skill_index.skills)),
         ];
-        differs.into_iter().filter_map(|(kind, differs)| differs.then_some(kind)).collect()
+        let is_changed = |differs: bool| differs || are_rules_changed;
+        lists
+            .into_iter()
+            .filter_map(|(kind, differs)| is_changed(differs).then_some(kind))
+            .collect()
     }
 }
 

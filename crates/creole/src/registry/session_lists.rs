@@ -118,7 +118,7 @@ impl<T> Catalogue<T> {
         &self,
         after: Option<&Position>,
         size: usize,
-        viewer: Viewer,
+        viewer: &Viewer,
         lists: &RankedLists,
     ) -> (Items, Option<Position>) {
         let all = self.merge_lists(viewer, lists);
@@ -135,7 +135,7 @@ impl<T> Catalogue<T> {
     }
 
     /// All items that the caller sees, in the order of the sources.
-    fn merge_lists(&self, viewer: Viewer, lists: &RankedLists) -> Vec<Arc<Definition>> {
+    fn merge_lists(&self, viewer: &Viewer, lists: &RankedLists) -> Vec<Arc<Definition>> {
         let is_own = |rank: u32| lists.iter().any(|(own, _)| *own == rank);
         let shared = self.visible_to(viewer).filter(|(rank, _)| !is_own(*rank));
         let mut all: Vec<_> = shared.map(|(rank, item)| (rank, Arc::clone(item))).collect();
@@ -145,7 +145,8 @@ impl<T> Catalogue<T> {
                 let shown =
                     chain::rewrite_definition(self.layers(), self.kind(), Arc::clone(item))?;
                 let is_free = !self.is_visible_in_other(*rank, shown.name());
-                let is_usable = !viewer.mirrors_headers || shown.mirrored_headers().is_ok();
+                let is_usable = (!viewer.mirrors_headers || shown.mirrored_headers().is_ok())
+                    && viewer.sees(self.kind(), &shown);
                 (is_free && is_usable).then_some((*rank, shown))
             });
             all.extend(shown);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use creole_proto::fault::{Fault, FaultKind};
-use creole_proto::model::ListKind;
+use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Page, Payload};
 
 use super::Registry;
@@ -46,6 +46,11 @@ impl Registry {
             let uri: String = uri.chars().take(MAX_ECHOED_URI).collect();
             return Err(Fault::new(FaultKind::InvalidParams, format!("{uri} is not a directory")));
         };
+        let class = self.viewer_class(context.principal());
+        let is_seen = |item: &Arc<Definition>| {
+            class.as_ref().is_none_or(|class| class.sees(ListKind::Resources, item))
+        };
+        let items: Vec<_> = items.into_iter().filter(is_seen).collect();
         let settings = &self.shared.settings;
         let size = if settings.dialect.paging { settings.page_size } else { usize::MAX };
         // A cursor is bound to its directory.

@@ -96,6 +96,7 @@ impl TaskShared {
             answers: responses,
             refused: None,
             worker: self.worker()?.to_owned(),
+            tool: call.operation.target().to_owned(),
         })
     }
 

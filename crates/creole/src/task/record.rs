@@ -27,6 +27,9 @@ pub(crate) struct TaskRecord {
     pub(crate) refused: Option<String>,
     /// The process that works on it.
     pub(crate) worker: String,
+    /// The tool whose call became the task, under the name that its caller used.
+    #[serde(default)]
+    pub(crate) tool: String,
 }
 
 impl TaskRecord {
@@ -118,7 +121,13 @@ mod tests {
             ttl_ms: 10,
             poll_ms: 1,
         };
-        TaskRecord { task, answers: ResponsesByKey::new(), refused: None, worker: "w".into() }
+        TaskRecord {
+            task,
+            answers: ResponsesByKey::new(),
+            refused: None,
+            worker: "w".into(),
+            tool: "t".into(),
+        }
     }
 
     fn parked(keys: &[&str]) -> TaskRecord {

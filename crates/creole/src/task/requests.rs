@@ -14,6 +14,7 @@ use super::record::{ResponsesByKey, TaskRecord};
 use super::store::{TaskChange, TaskKey, unknown_task};
 use super::{TaskShared, Tasks, check_declared};
 use crate::call::Context;
+use crate::chain::ViewerClass;
 use crate::input::{lower_input_request, try_join_all};
 use crate::seal::cursor::Position;
 
@@ -26,13 +27,19 @@ impl Tasks {
         &self,
         operation: &Operation,
         context: &Context,
+        class: Option<&dyn ViewerClass>,
     ) -> Result<Outcome, Fault> {
         check_declared(context.caller())?;
         let key = |id: &str| TaskKey::new(context.principal().binding(), id);
+        if let Some(class) = class
+            && !operation.target().is_empty()
+        {
+            self.check_seen(&key(operation.target()), operation.method(), class).await?;
+        }
         let payload = match operation {
             Operation::GetTask { id } => self.status(&key(id)).await?,
             Operation::TaskResult { id } => return self.result(&key(id), context).await,
-            Operation::ListTasks(cursor) => self.list(cursor.as_deref(), context).await?,
+            Operation::ListTasks(cursor) => self.list(cursor.as_deref(), context, class).await?,
             Operation::UpdateTask { id, responses } => self.update(&key(id), responses).await?,
             Operation::CancelTask { id } => self.cancel(&key(id), context).await?,
             other => {
@@ -47,6 +54,7 @@ impl Tasks {
         &self,
         ids: Vec<String>,
         context: &Context,
+        class: Option<&dyn ViewerClass>,
     ) -> Result<Vec<String>, Fault> {
         if ids.is_empty() {
             return Ok(ids);
@@ -54,11 +62,30 @@ impl Tasks {
         check_declared(context.caller())?;
         let mut followed = Vec::new();
         for id in ids.into_iter().take(self.shared.limits.per_principal) {
-            if self.shared.follow(&TaskKey::new(context.principal().binding(), &id)).await {
+            let key = TaskKey::new(context.principal().binding(), &id);
+            if let Some(class) = class
+                && self.check_seen(&key, "tasks/get", class).await.is_err()
+            {
+                continue;
+            }
+            if self.shared.follow(&key).await {
                 followed.push(id);
             }
         }
         Ok(followed)
+    }
+
+    /// A task whose tool the caller no longer sees is reported as unknown.
+    async fn check_seen(
+        &self,
+        key: &TaskKey,
+        method: &'static str,
+        class: &dyn ViewerClass,
+    ) -> Result<(), Fault> {
+        match self.shared.read_record(key).await? {
+            Some(record) if !class.sees_task(method, &record.tool) => Err(unknown_task()),
+            _ => Ok(()),
+        }
     }
 
     async fn status(&self, key: &TaskKey) -> Result<Payload, Fault> {
@@ -94,7 +121,12 @@ impl Tasks {
     }
 
     /// One page of the caller's tasks, oldest first.
-    async fn list(&self, cursor: Option<&str>, context: &Context) -> Result<Payload, Fault> {
+    async fn list(
+        &self,
+        cursor: Option<&str>,
+        context: &Context,
+        class: Option<&dyn ViewerClass>,
+    ) -> Result<Payload, Fault> {
         let shared = &self.shared;
         let (sealer, principal) = (&shared.sealer, context.principal().binding());
         let after = match cursor {
@@ -113,7 +145,11 @@ impl Tasks {
                 next = Some(Position { index, after }.seal(sealer, principal, LIST));
                 break;
             }
-            if let Some(record) = shared.read_record(&TaskKey::new(principal, id)).await? {
+            let record = shared.read_record(&TaskKey::new(principal, id)).await?;
+            let is_seen = |record: &TaskRecord| {
+                class.is_none_or(|class| class.sees_task("tasks/get", &record.tool))
+            };
+            if let Some(record) = record.filter(is_seen) {
                 tasks.push(Arc::new(record.task));
             }
         }

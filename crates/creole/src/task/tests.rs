@@ -52,7 +52,7 @@ async fn a_task_of_another_principal_is_unknown_to_every_method() {
             let unknown = ask(&tasks, operation, &stranger).await;
             assert_eq!(unknown, Err(Fault::new(FaultKind::UnknownTask, "")));
         }
-        assert_eq!(tasks.follow_tasks(vec![id()], &stranger).await, Ok(Vec::new()));
+        assert_eq!(tasks.follow_tasks(vec![id()], &stranger, None).await, Ok(Vec::new()));
         let Ok(Payload::Tasks(page)) = ask(&tasks, Operation::ListTasks(None), &stranger).await
         else {
             panic!("no list");

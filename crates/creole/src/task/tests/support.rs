@@ -63,7 +63,7 @@ pub(super) async fn ask(
     operation: Operation,
     context: &Context,
 ) -> Result<Payload, Fault> {
-    match timeout(PATIENCE, tasks.handle_request(&operation, context))
+    match timeout(PATIENCE, tasks.handle_request(&operation, context, None))
         .await
         .expect("an answer in time")?
     {

@@ -181,7 +181,7 @@ impl McpEndpoint {
         };
         let dialect = &self.shared.service.profile().dialect;
         let checked = check_stateless_request(fields, head, dialect)
-            .and_then(|method| self.check_mirrored_headers(method, fields, post.headers));
+            .and_then(|method| self.check_mirrored_headers(method, fields, post));
         match checked {
             Ok(()) => self.run_stateless(post, rules, context),
             Err(fault) => {
@@ -200,19 +200,20 @@ impl McpEndpoint {
         &self,
         method: Option<Mcp>,
         fields: &Fields<'_>,
-        headers: &RequestHeaders,
+        post: &PostRequest<'_>,
     ) -> Result<(), Fault> {
         if method != Some(Mcp::CallTool) {
             return Ok(());
         }
         let tool = fields.param_members.name.and_then(unquote).unwrap_or_default();
-        let Some(mirrors) = self.shared.service.registry().mirrored_headers(&tool) else {
+        let registry = self.shared.service.registry();
+        let Some(mirrors) = registry.mirrored_headers(&tool, post.caller.principal) else {
             return Ok(());
         };
         let arguments =
             fields.param_members.arguments.and_then(Object::new).unwrap_or(Object::EMPTY);
         for mirror in mirrors.iter() {
-            mirror.check(arguments, joined_header(headers, &mirror.header).as_deref())?;
+            mirror.check(arguments, joined_header(post.headers, &mirror.header).as_deref())?;
         }
         Ok(())
     }
