@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use creole::internal::seal::digest;
-use creole::{BoxFuture, Call, Middleware, Next, Principal, TokenMethod};
+use creole::{BoxFuture, Call, Context, Middleware, Next, Principal, TokenMethod};
 use creole_proto::model::format_timestamp;
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::wire::{canonical, hex};
@@ -108,6 +108,7 @@ impl Audit {
         }
         AuditRecord {
             audit: self,
+            context: call.context.clone(),
             line,
             started: Instant::now(),
             outcome: "cancelled",
@@ -153,6 +154,7 @@ impl Drop for Audit {
 /// A running call. It is written when it ends, also if it is cancelled.
 struct AuditRecord<'a> {
     audit: &'a Audit,
+    context: Context,
     line: Map<String, Value>,
     started: Instant,
     outcome: &'static str,
@@ -179,6 +181,9 @@ impl Drop for AuditRecord<'_> {
         self.line.insert("outcome".to_owned(), self.outcome.into());
         if let Some(fault) = self.fault {
             self.line.insert("fault".to_owned(), fault.into());
+        }
+        if let Some(rule) = self.context.denied_by() {
+            self.line.insert("deniedBy".to_owned(), (&**rule).into());
         }
         let took = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.line.insert("durationUs".to_owned(), took.into());
