@@ -58,8 +58,20 @@ const ALLOWED: &[Allowed] = &[
         &["regex", "serde", "serde_json", "tokio", "tracing"],
     ),
     (
+        "creole-policy",
+        &["creole", "creole-gateway", "creole-proto"],
+        &["jiff", "regex", "serde", "serde_json"],
+    ),
+    (
         "creole-config",
-        &["creole", "creole-gateway", "creole-proto", "creole-tools", "creole-wordpress"],
+        &[
+            "creole",
+            "creole-gateway",
+            "creole-policy",
+            "creole-proto",
+            "creole-tools",
+            "creole-wordpress",
+        ],
         &["regex", "schemars", "serde", "serde_json", "tokio", "toml", "tracing"],
     ),
     (
@@ -96,6 +108,7 @@ const ALLOWED: &[Allowed] = &[
             "creole",
             "creole-config",
             "creole-gateway",
+            "creole-policy",
             "creole-proto",
             "creole-tools",
             "creole-wordpress",
