@@ -10,6 +10,7 @@ use crate::Plan;
 use crate::plan::auth::{AuthPlan, KeyPlan};
 use crate::plan::layer;
 use crate::plan::layer::LayerError;
+use crate::plan::policy;
 use crate::resources::{resources, scope_rules};
 use creole::auth::{AuthError, AuthSettings, Authenticator, BearerKey, Requirement};
 use creole::internal::credential_files::read_credential_file;
@@ -85,7 +86,11 @@ pub(crate) fn assemble_with_site(
     for recipe in plan.offered_recipes() {
         server = recipe.add(server, &options)?;
     }
-    Ok(server.with_all(layer::build(&wanted.chain, &wanted.name)?))
+    let mut layers = layer::build(&wanted.chain, &wanted.name)?;
+    if let Some(settings) = &plan.policy {
+        layers = policy::add_layer(settings, wanted, layers)?;
+    }
+    Ok(server.with_all(layers))
 }
 
 /// The WordPress site that packs work on, if the plan names one.
@@ -191,6 +196,8 @@ pub fn auth_settings(plan: &Plan, auth: &AuthPlan) -> Result<AuthSettings, AuthE
     settings.oauth.resources = resources(plan, auth);
     settings.oauth.scopes = scope_rules(auth);
     settings.oauth.legacy_metadata = auth.oauth.legacy_metadata;
+    // Tokens are kept without the claims that no rule names.
+    settings.oauth.kept_claims = plan.policy.as_ref().map(policy::claims).unwrap_or_default();
     Ok(settings)
 }
 

@@ -11,6 +11,7 @@ pub mod layer;
 mod limits;
 pub mod oauth;
 mod plain_names;
+pub mod policy;
 mod restart;
 mod servers;
 pub mod upstream;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use creole::TaskLimits;
+use creole_policy::PolicySettings;
 use creole_proto::dialect::Dialect;
 use creole_tools::database::DatabaseAddress;
 use creole_tools::recipe::Recipe;
@@ -61,6 +63,8 @@ pub struct Plan {
     pub http: Option<HttpPlan>,
     /// Authentication over HTTP. Without it, every client is admitted.
     pub auth: Option<AuthPlan>,
+    /// Who may call what. Without it, every admitted client may use everything.
+    pub policy: Option<PolicySettings>,
     /// The file of tasks and sessions. Without it, they live as long as the process.
     pub state: Option<PathBuf>,
     /// The file with the seal keys for values that clients hold.
@@ -256,6 +260,7 @@ impl Plan {
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
         let auth = config.auth.map(|table| auth::resolve(table, folder)).transpose()?;
+        let policy = config.policy.map(policy::resolve).transpose()?;
         let (state, seal_keys) = config
             .state
             .map_or((None, None), |state_table| (state_table.file, state_table.keys_file));
@@ -271,6 +276,7 @@ impl Plan {
             upstreams,
             http,
             auth,
+            policy,
             state,
             seal_keys,
             log,
@@ -279,6 +285,10 @@ impl Plan {
             wordpress,
             recipes,
         };
+        if plan.policy.is_some() {
+            let servers = std::iter::once(&plan.server).chain(&plan.other_servers);
+            servers.into_iter().try_for_each(policy::check_place)?;
+        }
         times.check(&plan)?;
         described.check(&plan)?;
         Ok(plan)

@@ -15,6 +15,7 @@ mod key_schemas;
 mod layer_kinds;
 pub mod oauth;
 pub mod openapi;
+pub mod policy;
 pub mod tools;
 pub mod upstream;
 pub mod wordpress;
@@ -35,6 +36,7 @@ use enums::{LogFormat, LogLevel};
 use files::{FolderTable, PromptsTable, ResourceTable};
 use http::{AuthTable, HttpTable};
 use openapi::OpenApiTable;
+use policy::PolicyTable;
 use tools::ToolTable;
 use upstream::UpstreamTable;
 use wordpress::WordPressTable;
@@ -55,6 +57,8 @@ pub struct Config {
     pub http: Option<HttpTable>,
     /// Authentication of HTTP clients. Default: no authentication.
     pub auth: Option<Spanned<AuthTable>>,
+    /// Who may call what. Default: every client that is admitted may use everything.
+    pub policy: Option<PolicyTable>,
     /// The storage of tasks and sessions, and the key that encrypts the data that clients hold for the server, such as
     /// cursors. Default: in memory, until the process ends.
     pub state: Option<StateTable>,

@@ -18,6 +18,7 @@ mod data;
 mod files;
 mod http;
 mod openapi;
+mod policy;
 mod restart;
 mod servers;
 mod tools;

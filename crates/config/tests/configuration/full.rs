@@ -149,6 +149,24 @@ pub(crate) const FULL: &str = r#"
         [[auth.keys]]
         name = "cd"
         sha256 = "${KEY:-ca978112ca1bbdcafac231b39a23dc4da786eff8147c4f72b9807785afee48bb}"
+        [policy]
+        default = "deny"
+        [[policy.rules]]
+        name = "readers"
+        effect = "allow"
+        roles = ["dev"]
+        principals = ["user:*", "oauth:corp:*"]
+        clients = ["editor"]
+        issuers = ["corp"]
+        servers = ["acme"]
+        scopes = ["files:read"]
+        tools = ["github__read_*"]
+        resources = ["file:///*"]
+        prompts = ["greet"]
+        tasks = ["github__*"]
+        methods = ["completion/*"]
+        when = "arguments.owner == principal.name"
+        message = "You may read your own files."
         [state]
         file = "state.sqlite"
         [[server.chain]]
