@@ -2,10 +2,14 @@
 
 mod lazy;
 mod login;
+mod policy;
 mod setup;
 mod verbs;
 
 pub(crate) use login::{ClientArgs, LoginArgs, LoginsArgs, LogoutArgs};
+pub(crate) use policy::{
+    PolicyCallerArgs, PolicyCommand, PolicyExplainArgs, PolicyListArgs, PolicyTestArgs,
+};
 pub(crate) use setup::{AddArgs, ClientName, CompletionsArgs, InitArgs, InstallArgs, ManArgs};
 pub(crate) use verbs::{
     CallArgs, CheckArgs, EnvironmentArgs, ImportArgs, LIST_KINDS, ListArgs, PromptArgs, ReadArgs,
@@ -82,6 +86,9 @@ pub(crate) enum Command {
     /// Show, check and describe configurations.
     #[command(subcommand)]
     Config(LazyArgs<ConfigCommand>),
+    /// Test and explain the policy of a configuration.
+    #[command(subcommand)]
+    Policy(LazyArgs<PolicyCommand>),
     /// Add, change and remove users and keys.
     Passwd(LazyArgs<PasswdArgs>),
     /// Print a completion script for a shell.

@@ -9,6 +9,7 @@ mod list;
 mod login;
 mod man;
 mod passwd;
+mod policy;
 mod prompt;
 mod read;
 mod reap;
@@ -38,6 +39,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Install(args) => setup::install::run(args),
         Command::Import(args) => setup::import::run(args),
         Command::Config(command) => config::run(command),
+        Command::Policy(command) => policy::run(command),
         Command::Passwd(args) => passwd::run(args),
         Command::Completions(args) => man::print_completions(args),
         Command::Man(args) => man::run(args),

@@ -14,6 +14,7 @@ use creole_config::plan::upstream::{UpstreamAddress, UpstreamPlan};
 use creole_config::plan::{HttpPlan, LogPlan, ServerPlan};
 use creole_config::wordpress::SiteSettings;
 use creole_config::{ConfigSource, Plan};
+use creole_policy::PolicySettings;
 use creole_tools::openapi::Api;
 use creole_tools::openapi::report::GeneratedTool;
 use creole_tools::recipe::tool::ToolAction;
@@ -78,11 +79,21 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     lines.push(format!("  log      {}", log(plan.log)));
     lines.extend(auth);
     lines.extend(plan.auth.iter().flat_map(|auth| resource_lines(&plan, auth)));
+    lines.extend(plan.policy.as_ref().map(policy));
     lines.extend(skills);
     lines.extend(files(&plan));
     lines.extend(tried.filter(|rows| !rows.is_empty()).map(|rows| upstreams::table(&rows)));
     lines.push(String::new());
     output::write_data(&lines.join("\n"))
+}
+
+/// Describes the policy.
+fn policy(settings: &PolicySettings) -> String {
+    let rules = match settings.rules.len() {
+        1 => "1 rule".to_owned(),
+        count => format!("{count} rules"),
+    };
+    format!("  policy   {rules}, otherwise {}", settings.default.name())
 }
 
 /// Describes the authentication. Reads the files, since a server does not start with invalid ones.
