@@ -6,8 +6,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod clients;
 mod crossing;
 mod glewlwyd;
+mod people;
 mod principals;
 mod upstream;
 
@@ -15,6 +17,7 @@ use std::fs;
 use std::net::SocketAddr;
 
 use creole_acceptance::http::ListeningServer;
+use creole_acceptance::peers::idp::provider;
 use tempfile::TempDir;
 
 /// A server that accepts the tokens of an issuer.
@@ -24,26 +27,32 @@ struct Protected {
 }
 
 impl Protected {
-    /// A server with many tools, and further keys of the issuer.
-    fn with(issuer: &str, keys: &str) -> Self {
-        let server = "[server]\nname = \"house\"\npacks = [\"everything\"]\n";
-        Self::configured(server, issuer, keys)
+    /// A server with many tools, which accepts tokens of this issuer with the scope `mcp`.
+    fn start(issuer: &str) -> Self {
+        Self::with(issuer, "")
     }
 
-    /// A server with this configuration and further keys of the issuer.
-    fn configured(server: &str, issuer: &str, keys: &str) -> Self {
+    /// The same with further keys of the issuer.
+    fn with(issuer: &str, keys: &str) -> Self {
+        let server = "[server]\nname = \"house\"\npacks = [\"everything\"]\n";
+        Self::configured(server, &format!("[auth.issuers.company]\nissuer = \"{issuer}\"\n{keys}"))
+    }
+
+    /// A server with this configuration and these issuers.
+    fn configured(server: &str, issuers: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("creole.toml");
-        let auth = format!(
-            "\n\
-            [auth.issuers.company]\nissuer = \"{issuer}\"\nroles_claim = \"roles\"\n{keys}"
-        );
-        fs::write(&file, format!("{server}{auth}")).unwrap();
+        let scopes = "[auth.oauth]\nrequired_scopes = [\"mcp\"]\n";
+        fs::write(&file, format!("{server}\n{scopes}{issuers}")).unwrap();
         let server = ListeningServer::start(&[file.to_str().unwrap()]).unwrap();
         Self { server, _folder: folder }
     }
 
     fn address(&self) -> SocketAddr {
         self.server.address()
+    }
+
+    fn url(&self) -> String {
+        self.server.url()
     }
 }

@@ -1,11 +1,13 @@
-//! Nothing crosses between callers with keys.
+//! Nothing crosses between two people with two roles, or between callers with keys.
 
 use std::fs;
 
 use creole_acceptance::http::ListeningServer;
 
 use crate::crossing::{self, Crossing, Participant};
+use crate::people::Person;
 use crate::upstream::RememberingServer;
+use crate::{Protected, provider};
 
 /// The seeds of the runs.
 const SEEDS: std::ops::Range<u64> = 0..4;
@@ -45,4 +47,27 @@ fn nothing_crosses_between_callers_with_keys() {
 #[should_panic(expected = "it has a text of another")]
 fn a_shared_session_of_an_upstream_is_noticed() {
     run_with_keys("shared");
+}
+
+/// What does not exist for the role `reader`, which `bob` has.
+const HIDDEN_FROM_READERS: &[&str] = &[];
+
+#[test]
+fn nothing_crosses_between_people_who_log_in() {
+    let Some(provider) = provider(&["--forms"]) else { return };
+    let upstreams = [RememberingServer::start(), RememberingServer::start()];
+    let configuration = crossing::configuration(&upstreams, "principal");
+    // A token that is bound to a key would need a proof for each request.
+    let issuer = provider.issuer();
+    let issuers = format!(
+        "dpop = \"off\"\n[auth.issuers.company]\nissuer = \"{issuer}\"\nroles_claim = \"roles\"\n"
+    );
+    let gateway = Protected::configured(&configuration, &issuers);
+    let callers = [("alice", &[][..]), ("bob", HIDDEN_FROM_READERS)].map(|(name, hidden)| {
+        let token = Person::new(name).log_in(&gateway.url());
+        Participant { name, token, hidden }
+    });
+    for seed in SEEDS {
+        Crossing::run(seed, &gateway.server, &upstreams, &callers);
+    }
 }
