@@ -106,6 +106,15 @@ impl BuildFolder {
         Ok(to)
     }
 
+    /// Writes a file that a configuration names.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        let to = self.scratch().join(name);
+        let explain = |error| format!("cannot write {}: {error}", to.display());
+        fs::create_dir_all(self.scratch()).map_err(explain)?;
+        fs::write(&to, text).map_err(explain)?;
+        Ok(to)
+    }
+
     /// Builds a crate of `bench/` that uses the product's library, with the product's locked versions.
     pub(super) fn build_ours(&self, folder: &str) -> Result<PathBuf, String> {
         let target = self.scratch();

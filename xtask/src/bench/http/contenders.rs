@@ -21,6 +21,18 @@ pub(super) const CREOLE: &str = "creole serve --http";
 pub(super) const KEY: &str = "creole_bench";
 const KEY_DIGEST: &str = "538a305b7f8f0c19d0afc201a030a64d6e4bd7c8f5ac8d682e33e4cba787c91e";
 
+/// An access token for the load generator: signed by a key that exists no more, valid until 2100.
+pub(super) const TOKEN: &str = concat!(
+    "eyJhbGciOiJFZERTQSIsInR5cCI6ImF0K2p3dCIsImtpZCI6ImJlbmNoIn0",
+    ".eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUuY29tIiwiYXVkIjoiaHR0cHM6Ly9tY3AuZXhhbXBsZS5jb20vbWNwIiwiZXhwIjo0MTAyNDQ0ODAw",
+    "LCJpYXQiOjE3MDAwMDAwMDAsInN1YiI6ImJlbmNoIiwiY2xpZW50X2lkIjoiYmVuY2gtY2xpZW50Iiwic2NvcGUiOiJtY3AifQ",
+    ".swatO0HXeXGaztuq1k6UV3-D2mJQbfzoL9YHelsHKgLHDv3erSFyRUcotzP6aXDczNciMtTd80_GEFsdfReiAQ",
+);
+
+/// The key set of the token's issuer.
+const TOKEN_KEYS: &str = r#"{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"bench","alg":"EdDSA",
+"use":"sig","x":"YsGNQZvde7X6xigSKGIfTyHd2Hi-4qMMRNm1625oOo0"}]}"#;
+
 /// A server and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server {
@@ -55,6 +67,8 @@ pub(super) struct Contender {
     pub(super) lister: Option<Server>,
     /// The same server with authentication by API key.
     keyed: Option<Server>,
+    /// The same server with authentication by access token.
+    oauth: Option<Server>,
     /// The same server with a log of every request.
     logged: Option<Server>,
     /// Whether it has streams on which clients wait.
@@ -70,6 +84,7 @@ impl Contender {
             server,
             lister: None,
             keyed: None,
+            oauth: None,
             logged: None,
             has_streams: false,
             has_sessions: false,
@@ -88,6 +103,7 @@ impl Contender {
             Measure::ManyTools if is_ours => lister.map(|server| server.with_tools(MANY_TOOLS)),
             Measure::Crowded if is_ours && is_legacy => Some(self.server.clone()),
             Measure::Keyed => self.keyed.clone(),
+            Measure::Token => self.oauth.clone(),
             Measure::Logged => self.logged.clone(),
             Measure::Streams if self.has_streams => Some(self.server.clone()),
             Measure::Sessions if self.has_sessions && is_legacy => Some(self.server.clone()),
@@ -111,6 +127,7 @@ pub(super) fn build(folder: &BuildFolder, creole: Option<&Path>) -> Result<Vec<C
     };
     let key = format!("[[auth.keys]]\nname = \"bench\"\nsha256 = \"{KEY_DIGEST}\"\n");
     let keyed = configured("keyed", &key)?;
+    let oauth = configured("oauth", &issuer(folder)?)?;
     let logged = configured("logged", "[log]\nlevel = \"info\"\nformat = \"json\"\n")?;
     let creole = Server::new(&creole, &["serve", "--http", "127.0.0.1:0"]);
     Ok(vec![
@@ -130,12 +147,23 @@ pub(super) fn build(folder: &BuildFolder, creole: Option<&Path>) -> Result<Vec<C
         Contender {
             lister: Some(many),
             keyed: Some(keyed),
+            oauth: Some(oauth),
             logged: Some(logged),
             has_streams: true,
             has_sessions: true,
             ..Contender::new(CREOLE, creole)
         },
     ])
+}
+
+/// The configuration of the token's issuer, with its key set in a file.
+fn issuer(folder: &BuildFolder) -> Result<String, String> {
+    let keys = folder.write("bench-keys.json", TOKEN_KEYS)?;
+    Ok(format!(
+        "[auth.issuers.bench]\nissuer = \"https://id.example.com\"\n\
+         audiences = [\"https://mcp.example.com/mcp\"]\njwks_file = \"{}\"\n",
+        keys.display()
+    ))
 }
 
 #[cfg(test)]

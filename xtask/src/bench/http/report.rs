@@ -138,6 +138,7 @@ fn write_additions(text: &mut String, measurements: &HttpMeasurements) -> std::f
     let plain = Measure::Connections;
     let additions = [
         ("with bearer keys", Measure::Keyed, plain),
+        ("with access tokens", Measure::Token, Measure::Keyed),
         ("with a log of calls", Measure::Logged, plain),
         ("among many sessions", Measure::Crowded, plain),
         ("among 10,000 tools", Measure::ManyTools, Measure::FewTools),

@@ -3,7 +3,7 @@
 pub(super) use super::super::figures::Figures;
 use super::super::sample::{Driver, Era};
 use super::HttpBenchPlan;
-use super::contenders::{KEY, Server};
+use super::contenders::{KEY, Server, TOKEN};
 
 /// The number of connections under load.
 pub(super) const CONNECTIONS: usize = 32;
@@ -31,6 +31,8 @@ pub(super) enum Measure {
     Crowded,
     /// Calls of `echo` on many connections, each authenticated by an API key.
     Keyed,
+    /// Calls of `echo` on many connections, each authenticated by the same access token.
+    Token,
     /// Calls of `echo` on many connections, each logged with its method, its tool and its outcome.
     Logged,
     /// Idle streams.
@@ -41,11 +43,12 @@ pub(super) enum Measure {
 
 impl Measure {
     /// All measures. Measures that are compared are next to each other.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::OneConnection,
         Self::Connections,
         Self::Crowded,
         Self::Keyed,
+        Self::Token,
         Self::Logged,
         Self::List,
         Self::FewTools,
@@ -104,8 +107,10 @@ fn words(plan: &HttpBenchPlan, core: &str, era: Era, measure: Measure) -> Vec<St
     ];
     words.extend(numbers.map(|number| number.to_string()));
     words.push(core);
-    if measure == Measure::Keyed {
-        words.push(KEY.to_owned());
+    match measure {
+        Measure::Keyed => words.push(KEY.to_owned()),
+        Measure::Token => words.push(TOKEN.to_owned()),
+        _ => {}
     }
     words
 }
@@ -171,6 +176,7 @@ mod tests {
         assert_eq!(said(Measure::Crowded), "http legacy echo 32 2000 50 250 0");
         assert_eq!(said(Measure::Logged), "http legacy echo 32 0 50 250 0");
         assert_eq!(said(Measure::Keyed), "http legacy echo 32 0 50 250 0 creole_bench");
+        assert!(said(Measure::Token).starts_with("http legacy echo 32 0 50 250 0 eyJ"));
         assert_eq!(said(Measure::Sessions), "idle legacy sessions 2000 0");
     }
 
