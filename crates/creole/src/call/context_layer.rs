@@ -34,5 +34,8 @@ pub(super) enum ContextRewrite {
     /// Changes an input request.
     Question(Box<dyn Fn(InputRequest) -> InputRequest + Send + Sync>),
     /// Refuses an input request with the reason.
-    Refusal(Box<dyn Fn(&InputRequest) -> Result<(), String> + Send + Sync>),
+    Refusal(Box<CheckInputRequest>),
 }
+
+/// Returns the reason why an input request is refused.
+type CheckInputRequest = dyn Fn(&InputRequest) -> Result<(), String> + Send + Sync;

@@ -311,7 +311,8 @@ async fn the_items_of_a_folder_are_added_and_removed_together() {
     let names = || {
         let state = registry.read();
         let rules = Rules::CANONICAL;
-        let (page, _) = state.resources.page(None, 9, rules, Viewer::of(&context()));
+        let viewer = Viewer::of(&context(), state.resources.layers());
+        let (page, _) = state.resources.page(None, 9, rules, &viewer);
         page.iter().map(|item| item.name().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(), ["a://1", "a://2", "z://1"]);
