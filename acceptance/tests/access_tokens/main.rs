@@ -8,6 +8,7 @@ mod bound;
 mod issuer;
 mod keys;
 mod opaque;
+mod policy;
 mod provider;
 mod tokens;
 
