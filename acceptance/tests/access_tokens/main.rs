@@ -10,6 +10,8 @@ mod keys;
 mod opaque;
 mod policy;
 mod provider;
+mod resource;
+mod sessions;
 mod tokens;
 
 use std::fs;
