@@ -54,6 +54,8 @@ pub struct TlsPlan {
     pub certificate: PathBuf,
     /// The file with the key.
     pub key: PathBuf,
+    /// The file with the authorities of the certificates of clients.
+    pub client_certificates: Option<PathBuf>,
 }
 
 /// Sizes, timeouts and counts.
@@ -119,6 +121,7 @@ impl HttpPlan {
             // Joining an absolute path gives that path.
             tls.certificate = folder.join(&tls.certificate);
             tls.key = folder.join(&tls.key);
+            tls.client_certificates = tls.client_certificates.as_ref().map(|it| folder.join(it));
         }
         self
     }
@@ -240,7 +243,12 @@ fn tls(table: &TlsTable) -> Result<TlsPlan, ConfigProblem> {
         Ok(PathBuf::from(&value.value))
     };
     let certificate = file("certificate", &table.certificate)?;
-    Ok(TlsPlan { certificate, key: file("key", &table.key)? })
+    let clients = table.client_certificates.as_ref();
+    Ok(TlsPlan {
+        certificate,
+        key: file("key", &table.key)?,
+        client_certificates: clients.map(|it| file("client_certificates", it)).transpose()?,
+    })
 }
 
 fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimitsPlan {

@@ -48,6 +48,11 @@ pub struct TlsTable {
     /// The file with the private key in PEM format. A relative path is resolved against the folder of the configuration
     /// file.
     pub key: Spanned<String>,
+    /// The file with the certificates of authorities in PEM format. The server then requests a certificate from clients.
+    /// A client may present none; a certificate of another authority ends the connection. An access token that is bound
+    /// to a certificate (RFC 8705) is accepted only on a connection with that certificate. A relative path is resolved
+    /// against the folder of the configuration file. Default: no certificate is requested.
+    pub client_certificates: Option<Spanned<String>>,
 }
 
 /// Limits of the HTTP listener.

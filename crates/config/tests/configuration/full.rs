@@ -72,7 +72,7 @@ pub(crate) const FULL: &str = r#"
         hosts = ["mcp.example.com"]
         origins = ["https://app.example.com"]
         trusted_proxies = ["10.0.0.0/8"]
-        tls = { certificate = "a.pem", key = "b.pem" }
+        tls = { certificate = "a.pem", key = "b.pem", client_certificates = "c.pem" }
         [http.limits]
         max_body = 1024
         max_buffered = 1048576

@@ -61,7 +61,8 @@ fn check_exposure(plan: &Plan, http: &HttpPlan, is_open: bool) -> Result<(), Fai
 }
 
 fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
-    let loaded = Certificates::load(&tls.certificate, &tls.key);
+    let clients = tls.client_certificates.as_deref();
+    let loaded = Certificates::load_with_clients(&tls.certificate, &tls.key, clients);
     loaded.map_err(|error| Failure::Refused(error.to_string()))
 }
 

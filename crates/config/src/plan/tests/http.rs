@@ -96,7 +96,10 @@ fn certificates_are_found_beside_the_file_that_names_them() {
     fs::write(&path, text).unwrap();
     let tls = Plan::load(ConfigSource::File(&path), PACKS).unwrap().http.unwrap().tls.unwrap();
     let certificate = folder.path().join("a.pem");
-    assert_eq!(tls, TlsPlan { certificate, key: PathBuf::from("/etc/b.pem") });
+    assert_eq!(
+        tls,
+        TlsPlan { certificate, key: PathBuf::from("/etc/b.pem"), client_certificates: None }
+    );
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::serve::http::web::limits::{
     ACCEPT_PAUSE, ACCEPT_QUEUE, CLOSE_TIMEOUT, HttpLimits, IDLE_DRAIN,
 };
 use crate::serve::http::web::router::Router;
-use crate::serve::http::web::tls::Certificates;
+use crate::serve::http::web::tls::{Certificates, client_certificate};
 
 /// A listener that is bound and not yet serving.
 #[derive(Debug)]
@@ -156,7 +156,7 @@ fn spawn<A: HttpHandler>(
     let served = ConnectionParts {
         router,
         protocol,
-        peer: PeerAddress(address),
+        peer: PeerAddress(address).into(),
         timeouts,
         drain: watch,
         slot,
@@ -185,7 +185,7 @@ impl<A: HttpHandler> ListenerShared<A> {
         place
     }
 
-    async fn serve_tls(&self, socket: TimedSocket, served: ConnectionParts<A>) {
+    async fn serve_tls(&self, socket: TimedSocket, mut served: ConnectionParts<A>) {
         let Some(certificates) = &self.certificates else { return };
         // Boxed: the state of a handshake is larger than that of an idle connection.
         let handshake = Box::pin(timeout(self.limits.header_timeout, certificates.accept(socket)));
@@ -196,6 +196,7 @@ impl<A: HttpHandler> ListenerShared<A> {
         match shaken {
             Ok(Ok(stream)) => {
                 served.timeouts.restart();
+                served.peer.certificate = client_certificate(&stream);
                 connection::serve(Box::new(stream), served).await;
             }
             Ok(Err(error)) => {

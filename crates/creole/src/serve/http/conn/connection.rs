@@ -23,7 +23,7 @@ use crate::serve::http::conn::timeouts::ConnectionTimeouts;
 use crate::serve::http::conn::version_sniff::{HttpVersion, VersionSniffer};
 use crate::serve::http::web::connection_slots::ConnectionSlot;
 use crate::serve::http::web::drain::{DrainStage, DrainWatch};
-use crate::serve::http::web::handler::{HttpHandler, PeerAddress};
+use crate::serve::http::web::handler::{ConnectionPeer, HttpHandler};
 use crate::serve::http::web::request::RequestHead;
 use crate::serve::http::web::router::Router;
 
@@ -31,7 +31,7 @@ use crate::serve::http::web::router::Router;
 pub(crate) struct ConnectionParts<A> {
     pub(crate) router: Arc<Router<A>>,
     pub(crate) protocol: Arc<HyperBuilders>,
-    pub(crate) peer: PeerAddress,
+    pub(crate) peer: ConnectionPeer,
     pub(crate) timeouts: Arc<ConnectionTimeouts>,
     pub(crate) drain: DrainWatch,
     /// Its slot among the allowed connections.
@@ -77,7 +77,8 @@ where
     let wire = match version {
         HttpVersion::Http2 => wire,
         HttpVersion::Http1 => {
-            let mut plain = fast_path(wire, Arc::clone(&router), Arc::clone(&timeouts), peer);
+            let mut plain =
+                fast_path(wire, Arc::clone(&router), Arc::clone(&timeouts), peer.clone());
             match ok_or_log(supervisor.supervise(&mut plain).await?)? {
                 FastPathEnd::Closed => return None,
                 FastPathEnd::Streaming(result) => {
@@ -91,13 +92,13 @@ where
     let detach_slot = DetachSlot::new();
     let (requests, left) = (Arc::clone(&timeouts), Arc::clone(&detach_slot));
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let (router, left) = (Arc::clone(&router), Arc::clone(&left));
+        let (router, left, peer) = (Arc::clone(&router), Arc::clone(&left), peer.clone());
         let (head, body) = request.into_parts();
         let mut head = RequestHead::from(head);
         // Starts now, not at the first poll: the client may close its side in between.
         let running = requests.begin_request(head.version);
         async move {
-            let response = handle_request(&router, running, &mut head, body.into(), peer).await;
+            let response = handle_request(&router, running, &mut head, body.into(), &peer).await;
             if !should_detach(&head, &response) && !is_event_stream(&head, &response) {
                 return Ok::<_, Infallible>(response);
             }

@@ -7,7 +7,7 @@ use http::{Response, StatusCode};
 use crate::call::catch_panic::{CatchPanic, CaughtPanic};
 use crate::serve::http::conn::outgoing::OutgoingBody;
 use crate::serve::http::conn::timeouts::RequestGuard;
-use crate::serve::http::web::handler::{ErrorResponse, HttpHandler, PeerAddress};
+use crate::serve::http::web::handler::{ConnectionPeer, ErrorResponse, HttpHandler};
 use crate::serve::http::web::incoming::IncomingBody;
 use crate::serve::http::web::request::RequestHead;
 use crate::serve::http::web::router::{RoutedBody, Router};
@@ -18,9 +18,10 @@ pub(crate) async fn handle_request<A: HttpHandler>(
     running: RequestGuard,
     head: &mut RequestHead,
     body: IncomingBody,
-    peer: PeerAddress,
+    peer: &ConnectionPeer,
 ) -> Response<OutgoingBody<A::Body>> {
-    let result = CatchPanic(pin!(router.answer(head, body, peer))).await;
+    head.certificate = peer.certificate.as_deref().copied();
+    let result = CatchPanic(pin!(router.answer(head, body, peer.address))).await;
     result.unwrap_or_else(panic_response).map(|body| OutgoingBody::new(body, running))
 }
 

@@ -95,7 +95,7 @@ async fn outcome(bytes: &[u8], by_hyper: bool, step: usize) -> (String, Vec<Stri
     let served = ConnectionParts {
         router: Arc::new(Router::new(OriginGuard::loopback(), drain.clone()).route(route)),
         protocol: Arc::new(HyperBuilders::new(&limits)),
-        peer: PeerAddress(SocketAddr::from((Ipv4Addr::LOCALHOST, 1))),
+        peer: PeerAddress(SocketAddr::from((Ipv4Addr::LOCALHOST, 1))).into(),
         timeouts: ConnectionTimeouts::new(limits),
         drain: drain.watch(),
         slot: Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap().into(),

@@ -1,6 +1,7 @@
 //! Tests of the listener from outside: bytes over loopback sockets go in, responses are read back.
 
 mod bodies;
+mod client_certificates;
 mod draining;
 mod encrypted;
 mod fast_path_equivalence;

@@ -119,6 +119,6 @@ impl RequestDetails for RequestHead {
     }
 
     fn certificate(&self) -> Option<[u8; 32]> {
-        None
+        self.certificate
     }
 }

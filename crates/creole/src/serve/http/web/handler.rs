@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
@@ -47,6 +48,21 @@ pub enum Admission<'a> {
 /// The address that a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress(pub SocketAddr);
+
+/// The client of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectionPeer {
+    /// Its address.
+    pub(crate) address: PeerAddress,
+    /// The SHA-256 of the certificate that it presented with TLS.
+    pub(crate) certificate: Option<Arc<[u8; 32]>>,
+}
+
+impl From<PeerAddress> for ConnectionPeer {
+    fn from(address: PeerAddress) -> Self {
+        Self { address, certificate: None }
+    }
+}
 
 /// A response without the endpoint: a status and one sentence that describes a correct request.
 #[derive(Clone, Debug)]

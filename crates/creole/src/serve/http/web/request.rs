@@ -28,13 +28,23 @@ pub struct RequestHead {
     pub headers: RequestHeaders,
     /// The client's address, if it is known: behind a trusted proxy, the address that the proxy reports.
     pub client: Option<IpAddr>,
+    /// The SHA-256 of the certificate that the client presented with TLS.
+    pub certificate: Option<[u8; 32]>,
     /// The resource that the caller's access token is for, if it has one.
     pub resource: Option<Arc<ProtectedResource>>,
 }
 
 impl From<Parts> for RequestHead {
     fn from(Parts { method, uri, version, headers, .. }: Parts) -> Self {
-        Self { method, uri, version, headers: headers.into(), client: None, resource: None }
+        Self {
+            method,
+            uri,
+            version,
+            headers: headers.into(),
+            client: None,
+            certificate: None,
+            resource: None,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! TLS: a certificate and its key from files, reloaded when they change.
 
+use crate::seal::digest;
 use crate::sync::Mutex;
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -8,11 +9,13 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 use std::{fmt, fs, io};
 
-use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::version::{TLS12, TLS13};
+use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -26,9 +29,17 @@ const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// A certificate and its key, as currently in their files.
 pub struct Certificates {
+    files: CertificateFiles,
+    current: Mutex<LoadedCertificates>,
+}
+
+/// The files of a TLS listener.
+#[derive(Clone, Debug)]
+struct CertificateFiles {
     certificate: PathBuf,
     key: PathBuf,
-    current: Mutex<LoadedCertificates>,
+    /// The authorities of the certificates that clients may present.
+    client_roots: Option<PathBuf>,
 }
 
 struct LoadedCertificates {
@@ -49,14 +60,28 @@ impl Certificates {
     /// # Errors
     /// When a file cannot be read or is malformed, or the key does not match the certificate.
     pub fn load(certificate: &Path, key: &Path) -> Result<Arc<Self>, CertificateError> {
-        let stamp = FileStamps::of(certificate, key);
-        let config = load_config(certificate, key)?;
-        let current = LoadedCertificates { config, stamp, last_check: Instant::now() };
-        Ok(Arc::new(Self {
+        Self::load_with_clients(certificate, key, None)
+    }
+
+    /// The same, and requests certificates of clients. A client may present none. One that it presents must be issued by
+    /// an authority in the file, in PEM form.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is malformed, or the key does not match the certificate.
+    pub fn load_with_clients(
+        certificate: &Path,
+        key: &Path,
+        client_roots: Option<&Path>,
+    ) -> Result<Arc<Self>, CertificateError> {
+        let files = CertificateFiles {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
-            current: Mutex::new(current),
-        }))
+            client_roots: client_roots.map(Path::to_owned),
+        };
+        let stamp = FileStamps::of(&files);
+        let config = load_config(&files)?;
+        let current = LoadedCertificates { config, stamp, last_check: Instant::now() };
+        Ok(Arc::new(Self { files, current: Mutex::new(current) }))
     }
 
     /// Reloads the files if they changed; returns whether they did.
@@ -64,7 +89,7 @@ impl Certificates {
     /// # Errors
     /// When they cannot be used. The previous certificate then stays in use.
     pub fn reload(&self) -> Result<bool, CertificateError> {
-        let stamp = FileStamps::of(&self.certificate, &self.key);
+        let stamp = FileStamps::of(&self.files);
         {
             let mut current = self.current();
             current.last_check = Instant::now();
@@ -74,7 +99,7 @@ impl Certificates {
             // Also if the files are invalid: they are read again when they change again.
             current.stamp = stamp;
         }
-        let config = load_config(&self.certificate, &self.key)?;
+        let config = load_config(&self.files)?;
         self.current().config = config;
         tracing::info!(target: "creole::http", "the certificate was reloaded");
         Ok(true)
@@ -114,18 +139,22 @@ impl Certificates {
 
 impl fmt::Debug for Certificates {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Certificates").field("certificate", &self.certificate).finish()
+        formatter
+            .debug_struct("Certificates")
+            .field("certificate", &self.files.certificate)
+            .finish()
     }
 }
 
-/// The metadata of two files; a changed file has a different stamp.
+/// The metadata of the files; a changed file has a different stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileStamps([Option<(SystemTime, u64, u64)>; 2]);
+struct FileStamps([Option<(SystemTime, u64, u64)>; 3]);
 
 impl FileStamps {
-    fn of(certificate: &Path, key: &Path) -> Self {
-        Self([certificate, key].map(|path| {
-            let seen = fs::metadata(path).ok()?;
+    fn of(files: &CertificateFiles) -> Self {
+        let paths = [Some(&files.certificate), Some(&files.key), files.client_roots.as_ref()];
+        Self(paths.map(|path| {
+            let seen = fs::metadata(path?).ok()?;
             Some((seen.modified().ok()?, seen.len(), identity(&seen)))
         }))
     }
@@ -142,7 +171,8 @@ fn identity(_: &Metadata) -> u64 {
     0
 }
 
-fn load_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
+fn load_config(files: &CertificateFiles) -> Result<Arc<ServerConfig>, CertificateError> {
+    let CertificateFiles { certificate, key, client_roots } = files;
     let failure = |path: &Path, description: &str| {
         CertificateError(format!("{}: {description}", path.display()))
     };
@@ -159,16 +189,41 @@ fn load_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Cert
     let secret = PrivateKeyDer::from_pem_slice(&read_limited(key)?).map_err(|_| {
         failure(key, "the file has no private key; a key begins with `-----BEGIN PRIVATE KEY-----`")
     })?;
-    let mut config = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
+    let builder = ServerConfig::builder_with_provider(aws_lc_rs::default_provider().into())
         .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(|error| CertificateError(format!("cannot use TLS: {error}")))?
-        .with_no_client_auth()
-        .with_single_cert(chain, secret)
-        .map_err(|error| {
-            failure(certificate, &format!("cannot be used with the key {}: {error}", key.display()))
-        })?;
+        .map_err(|error| CertificateError(format!("cannot use TLS: {error}")))?;
+    let builder = match client_roots {
+        Some(file) => builder.with_client_cert_verifier(client_verifier(file)?),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_single_cert(chain, secret).map_err(|error| {
+        failure(certificate, &format!("cannot be used with the key {}: {error}", key.display()))
+    })?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
     Ok(Arc::new(config))
+}
+
+/// Accepts clients without a certificate, and certificates of the authorities in a file.
+fn client_verifier(file: &Path) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
+    let failure =
+        |description: String| CertificateError(format!("{}: {description}", file.display()));
+    let text = read_limited(file)?;
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(&text) {
+        let root = root.map_err(|error| failure(format!("not a PEM certificate: {error}")))?;
+        roots.add(root).map_err(|error| failure(format!("not an authority: {error}")))?;
+    }
+    let provider = aws_lc_rs::default_provider().into();
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .allow_unauthenticated()
+        .build()
+        .map_err(|error| failure(format!("it has no authority: {error}")))
+}
+
+/// The SHA-256 of the certificate that the client of a connection has presented.
+pub(crate) fn client_certificate<T>(stream: &TlsStream<T>) -> Option<Arc<[u8; 32]>> {
+    let presented = stream.get_ref().1.peer_certificates()?;
+    Some(Arc::new(digest(presented.first()?)))
 }
 
 fn read_limited(path: &Path) -> Result<Vec<u8>, CertificateError> {

@@ -29,7 +29,7 @@ use crate::serve::http::conn::prober::HalfCloseProber;
 use crate::serve::http::conn::screened_stream::ScreenedStream;
 use crate::serve::http::conn::supervise::Drivable;
 use crate::serve::http::conn::timeouts::ConnectionTimeouts;
-use crate::serve::http::web::handler::{HttpHandler, PeerAddress};
+use crate::serve::http::web::handler::{ConnectionPeer, HttpHandler};
 use crate::serve::http::web::incoming::{BodyFeed, BoxError, IncomingBody};
 use crate::serve::http::web::limits::MAX_HEAD_BYTES;
 use crate::serve::http::web::request::RequestHead;
@@ -75,7 +75,7 @@ pub(crate) fn fast_path<T, A>(
     wire: ScreenedStream<T>,
     router: Arc<Router<A>>,
     timeouts: Arc<ConnectionTimeouts>,
-    peer: PeerAddress,
+    peer: ConnectionPeer,
 ) -> FastPath<impl Future<Output = io::Result<FastPathEnd<T, A::Body>>>>
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -99,7 +99,7 @@ async fn serve_requests<T, A>(
     mut line: FastPathConnection<T>,
     router: Arc<Router<A>>,
     timeouts: Arc<ConnectionTimeouts>,
-    peer: PeerAddress,
+    peer: ConnectionPeer,
 ) -> io::Result<FastPathEnd<T, A::Body>>
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -117,7 +117,7 @@ where
         let among = router.in_flight().enter();
         let response = {
             let running = timeouts.begin_request(head.version);
-            let mut result = pin!(handle_request(&router, running, &mut head, body, peer));
+            let mut result = pin!(handle_request(&router, running, &mut head, body, &peer));
             let result = poll_fn(|context| {
                 loop {
                     if let Poll::Ready(response) = result.as_mut().poll(context) {

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
+use crate::serve::http::PeerAddress;
 use crate::serve::http::tests::support::{Echo, PATIENCE, PieceBody, post, until, with};
 use crate::serve::http::{Drain, HttpLimits, OriginGuard, Route};
 
@@ -33,7 +34,7 @@ where
     let router = Router::new(OriginGuard::loopback(), Drain::new()).route(route);
     let timeouts = ConnectionTimeouts::new(HttpLimits::default());
     let wire = ScreenedStream::new(server, Arc::clone(&timeouts));
-    let peer = PeerAddress(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    let peer = PeerAddress(SocketAddr::from((Ipv4Addr::LOCALHOST, 1))).into();
     let FastPath { serving: talk, is_shutting_down: concluded } =
         fast_path(wire, Arc::new(router), timeouts, peer);
     (echo, tokio::spawn(talk), concluded)
