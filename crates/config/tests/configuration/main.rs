@@ -4,6 +4,7 @@
 
 mod full;
 mod full_files;
+mod issuers;
 mod strict;
 
 use std::env::VarError;
