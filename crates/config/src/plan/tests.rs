@@ -396,7 +396,7 @@ fn help_names_a_valid_value() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
         help("[server]\n[banana]"),
-        "known keys: `server`, `servers`, `upstreams`, `http`, `auth`, `state`, `log`, `skills`, `tasks`, \
+        "known keys: `server`, `servers`, `upstreams`, `http`, `auth`, `policy`, `state`, `log`, `skills`, `tasks`, \
          `wordpress`, `databases`, `tools`, `folders`, `prompts`, `resources`, `openapi`"
     );
     assert_eq!(
