@@ -76,13 +76,12 @@ fn a_rule_with_two_scopes_asks_for_both_at_once() {
     let issuer = TestIssuer::start();
     let protected = server(&issuer, SCOPES);
     let narrow = issuer.token(&protected.url(), json!({}));
-    let expected: BTreeSet<String> = ["mcp", "files:read", "files:write"].map(Into::into).into();
+    let expected: BTreeSet<String> = ["mcp", "files:read", "files:write"].map(str::to_owned).into();
     for send in [stateless, in_session] {
         let refused = send(&protected, &narrow, "tools/call", echo());
         assert_eq!(refused.head.status, 403, "{}", refused.text());
         let challenge = refused.head.field("www-authenticate").unwrap();
         assert!(challenge.contains("error=\"insufficient_scope\""), "{challenge}");
-        assert_eq!(refused.head.all("www-authenticate").count(), 1);
         assert_eq!(challenged_scopes(&refused), expected);
         // The tool is listed, so that the client can ask for the scopes.
         let list = send(&protected, &narrow, "tools/list", json!({})).message();
