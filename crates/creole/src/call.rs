@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::principal::Principal;
+use crate::scopes::ScopeRules;
 
 /// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -41,6 +42,8 @@ pub struct Origin {
     pub principal: Principal,
     /// The name of the connection or session, unique within the process.
     pub session_name: Option<Arc<str>>,
+    /// The scopes that operations require of the principal's access token.
+    pub(crate) scopes: Option<Arc<ScopeRules>>,
 }
 
 impl Origin {
@@ -48,17 +51,22 @@ impl Origin {
     pub fn new(principal: Principal) -> Self {
         static CONVERSATIONS: AtomicU64 = AtomicU64::new(0);
         let number = CONVERSATIONS.fetch_add(1, Ordering::Relaxed);
-        Self { principal, session_name: Some(number.to_string().into()) }
+        Self { principal, session_name: Some(number.to_string().into()), scopes: None }
     }
 
     /// An origin whose requests have no session.
     pub fn sessionless(principal: Principal) -> Self {
-        Self { principal, session_name: None }
+        Self { principal, session_name: None, scopes: None }
     }
 
-    /// The same connection or session, with the principal of one of its requests.
-    pub(crate) fn of_request(&self, principal: &Principal) -> Self {
-        Self { principal: principal.clone(), session_name: self.session_name.clone() }
+    /// The same connection or session, with the principal of one of its requests and the scopes of operations.
+    pub(crate) fn of_request(
+        &self,
+        principal: &Principal,
+        scopes: Option<&Arc<ScopeRules>>,
+    ) -> Self {
+        let session_name = self.session_name.clone();
+        Self { principal: principal.clone(), session_name, scopes: scopes.cloned() }
     }
 }
 
@@ -173,6 +181,8 @@ struct CallShared {
     caller: Caller,
     /// The principal of the request.
     principal: Principal,
+    /// The scopes that operations require of its access token.
+    scopes: Option<Arc<ScopeRules>>,
     channel: Arc<dyn ClientChannel>,
     /// The connection or session of the call, if the client has one.
     session_name: Option<Arc<str>>,
@@ -203,7 +213,7 @@ impl Context {
         channel: Arc<dyn ClientChannel>,
         debug: bool,
     ) -> Self {
-        let Origin { principal, session_name: session } = origin;
+        let Origin { principal, session_name: session, scopes } = origin;
         let stands_alone = session.is_none();
         // Without sessions a caller is not tied to other requests of its connection.
         let session = session.filter(|_| caller.rules.has_sessions);
@@ -211,6 +221,7 @@ impl Context {
             key,
             caller,
             principal,
+            scopes,
             channel,
             session_name: session,
             is_sessionless: stands_alone,
@@ -229,6 +240,7 @@ impl Context {
             key: self.shared.key,
             caller: self.shared.caller.clone(),
             principal: self.shared.principal.clone(),
+            scopes: self.shared.scopes.clone(),
             channel,
             session_name: self.shared.session_name.clone(),
             is_sessionless: self.shared.is_sessionless,
@@ -299,6 +311,11 @@ impl Context {
     /// The principal of the call's own request. Another request of the same session may have other scopes and roles.
     pub fn principal(&self) -> &Principal {
         &self.shared.principal
+    }
+
+    /// The scopes that operations require of the access token of the call's request.
+    pub(crate) fn scopes(&self) -> Option<&ScopeRules> {
+        self.shared.scopes.as_deref()
     }
 
     /// The connection or session of the call. `None` in the stateless era.

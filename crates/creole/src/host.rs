@@ -169,7 +169,7 @@ impl<S: FrameSink> MachineHost<S> {
         let (key, is_listener) = (call.key, matches!(call.operation, Operation::Listen(_)));
         let channel = Arc::clone(self) as Arc<dyn ClientChannel>;
         let origin = match caller {
-            Some(caller) => self.origin.of_request(caller.principal),
+            Some(caller) => self.origin.of_request(caller.principal, caller.scopes),
             None => self.origin.clone(),
         };
         let (future, canceller) = self.service.start_call(call, channel, origin);

@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
+use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::Reference;
 use creole_proto::operation::Operation;
+use creole_proto::wire::Raw;
 
 use crate::name_patterns::NamePatterns;
 use crate::principal::Principal;
@@ -148,6 +150,20 @@ impl ScopeRules {
         let mut check = ScopeCheck::new(self, principal, method);
         check.item(ItemKind::Task, tool);
         check.finish()
+    }
+}
+
+impl ScopeDenial {
+    /// The fault of a call that is denied after it began. Over HTTP it becomes a challenge.
+    pub(crate) fn into_fault(self) -> Fault {
+        let scopes = match &self {
+            Self::Missing(scopes) => scopes.as_slice(),
+            Self::Unlisted => &[],
+        };
+        let data = Raw::from_value(&serde_json::json!({ "required_scopes":
+            scopes.iter().map(|scope| &**scope).collect::<Vec<_>>() }));
+        let detail = format!("the access token needs the scopes: {}", scopes.join(" "));
+        Fault::new(FaultKind::InsufficientScope, detail).with_data(data)
     }
 }
 

@@ -117,7 +117,7 @@ impl ProtectedResource {
     }
 
     /// The scopes that operations require.
-    pub fn scopes(&self) -> &ScopeRules {
+    pub fn scopes(&self) -> &Arc<ScopeRules> {
         &self.scopes
     }
 

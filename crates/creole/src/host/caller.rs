@@ -1,5 +1,7 @@
 //! The caller of one request of a connection.
 
+use std::sync::Arc;
+
 use creole_proto::server::Call;
 
 use crate::principal::Principal;
@@ -10,7 +12,7 @@ use crate::scopes::{ScopeDenial, ScopeRules};
 pub(crate) struct RequestCaller<'a> {
     pub(crate) principal: &'a Principal,
     /// The scopes that operations require of its access token.
-    pub(crate) scopes: Option<&'a ScopeRules>,
+    pub(crate) scopes: Option<&'a Arc<ScopeRules>>,
 }
 
 impl RequestCaller<'_> {

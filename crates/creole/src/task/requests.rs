@@ -16,6 +16,7 @@ use super::{TaskShared, Tasks, check_declared};
 use crate::call::Context;
 use crate::chain::ViewerClass;
 use crate::input::{lower_input_request, try_join_all};
+use crate::scopes::ScopeDenial;
 use crate::seal::cursor::Position;
 
 /// The binding of sealed positions in the list of tasks.
@@ -35,6 +36,9 @@ impl Tasks {
             && !operation.target().is_empty()
         {
             self.check_seen(&key(operation.target()), operation.method(), class).await?;
+        }
+        if !operation.target().is_empty() {
+            self.check_scopes(&key(operation.target()), operation.method(), context).await?;
         }
         let payload = match operation {
             Operation::GetTask { id } => self.status(&key(id)).await?,
@@ -68,6 +72,9 @@ impl Tasks {
             {
                 continue;
             }
+            if self.check_scopes(&key, "tasks/get", context).await.is_err() {
+                continue;
+            }
             if self.shared.follow(&key).await {
                 followed.push(id);
             }
@@ -86,6 +93,19 @@ impl Tasks {
             Some(record) if !class.sees_task(method, &record.tool) => Err(unknown_task()),
             _ => Ok(()),
         }
+    }
+
+    /// A task needs the scopes of the call that created it. The token may have fewer now.
+    async fn check_scopes(
+        &self,
+        key: &TaskKey,
+        method: &'static str,
+        context: &Context,
+    ) -> Result<(), Fault> {
+        let Some(scopes) = context.scopes() else { return Ok(()) };
+        let Some(record) = self.shared.read_record(key).await? else { return Ok(()) };
+        let checked = scopes.check_task(context.principal(), method, &record.tool);
+        checked.map_err(ScopeDenial::into_fault)
     }
 
     async fn status(&self, key: &TaskKey) -> Result<Payload, Fault> {

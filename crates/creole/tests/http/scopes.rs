@@ -10,7 +10,7 @@ use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::operation::Operation;
 use creole::proto::wire::Raw;
 use creole::serve::http::McpEndpoint;
-use creole::{BoxFuture, Call, Next, Outcome, Server, Tool};
+use creole::{BoxFuture, Call, Next, Outcome, Server, TaskSupport, Tool};
 use http::Request;
 use serde_json::{Value, json};
 
@@ -38,7 +38,9 @@ impl Bench {
             })
         };
         let tools = ["read", "write", "clock", "guarded"].map(tool);
-        let server = tools.into_iter().fold(Server::new("test"), Server::tool).with(guard);
+        let job = tool("job").task(TaskSupport::Optional);
+        let server =
+            tools.into_iter().fold(Server::new("test"), Server::tool).tool(job).with(guard);
         let settings = ResourceSettings {
             path: "/mcp".to_owned(),
             public_url: Some("https://mcp.example.com".to_owned()),
@@ -82,11 +84,11 @@ impl Bench {
 fn rules(denies_unlisted: bool) -> ScopeRules {
     let rule = |name: &str, tool: &str, implied: &[&str]| ScopeRule {
         name: name.into(),
-        tools: NamePatterns::new([tool]),
+        tools: NamePatterns::new(tool.split(' ')),
         implies: implied.iter().map(|scope| (*scope).into()).collect(),
         ..ScopeRule::default()
     };
-    let all = [rule("files:read", "read", &[]), rule("files:write", "write", &["files:read"])];
+    let all = [rule("files:read", "read", &[]), rule("files:write", "write job", &["files:read"])];
     ScopeRules::new(all.into(), denies_unlisted)
 }
 
@@ -196,4 +198,27 @@ async fn callers_with_a_key_are_not_limited_by_scopes() {
     let mut request = modern_call("write");
     request.extensions_mut().insert(Principal::from("key:ci"));
     assert_eq!(bench.endpoint.handle(request).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_task_needs_the_scope_of_the_call_that_created_it() {
+    let bench = Bench::new(false);
+    let session = bench.open("2025-11-25").await;
+    let send = async |scopes: &[&str], method: &str, params: Value| {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        bench.send(scopes, in_session(&session, &message)).await
+    };
+    let params = json!({"name": "job", "arguments": {}, "task": {}});
+    let created = send(&["mcp", "files:write"], "tools/call", params).await;
+    assert_eq!(created.status(), 200);
+    let created: Value = serde_json::from_str(&text(created).await).unwrap();
+    let id = created["result"]["task"]["taskId"].as_str().unwrap_or_else(|| panic!("{created}"));
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let refused = send(&["mcp"], method, json!({"taskId": id})).await;
+        assert_eq!(asked(&refused), "mcp files:write", "{method}");
+    }
+    let seen = send(&["mcp", "files:write"], "tasks/get", json!({"taskId": id})).await;
+    assert_eq!(seen.status(), 200);
+    let seen: Value = serde_json::from_str(&text(seen).await).unwrap();
+    assert_eq!(seen["result"]["taskId"], id, "{seen}");
 }
