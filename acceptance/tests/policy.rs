@@ -1,5 +1,6 @@
 //! Tests of the policy with the real binary: lists, refusals, the audit log, reload, and `creole policy`.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 use std::fmt::Write as _;
 use std::fs;
@@ -223,7 +224,7 @@ fn the_caller_of_stdio_is_local() {
     assert!(greeted["result"]["content"][0]["text"].as_str().unwrap().contains("Ada"), "{greeted}");
     let unknown = server.call("echo", &json!({"message": "x"}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
-    server.finish();
+    assert_eq!(server.finish().code, Some(0));
 }
 
 #[test]
