@@ -50,7 +50,19 @@ fn a_shared_session_of_an_upstream_is_noticed() {
 }
 
 /// What does not exist for the role `reader`, which `bob` has.
-const HIDDEN_FROM_READERS: &[&str] = &[];
+const HIDDEN_FROM_READERS: &[&str] = &["second__note"];
+
+/// The policy that hides it.
+const POLICY: &str = r#"
+[policy]
+default = "allow"
+
+[[policy.rules]]
+name = "readers write nothing to the second upstream"
+effect = "deny"
+roles = ["reader"]
+tools = ["second__note"]
+"#;
 
 #[test]
 fn nothing_crosses_between_people_who_log_in() {
@@ -62,7 +74,7 @@ fn nothing_crosses_between_people_who_log_in() {
     let issuers = format!(
         "dpop = \"off\"\n[auth.issuers.company]\nissuer = \"{issuer}\"\nroles_claim = \"roles\"\n"
     );
-    let gateway = Protected::configured(&configuration, &issuers);
+    let gateway = Protected::configured(&(configuration + POLICY), &issuers);
     let callers = [("alice", &[][..]), ("bob", HIDDEN_FROM_READERS)].map(|(name, hidden)| {
         let token = Person::new(name).log_in(&gateway.url());
         Participant { name, token, hidden }
