@@ -79,6 +79,8 @@ struct Shared {
 struct KeyState {
     current: Option<Current>,
     metadata: Option<Arc<IssuerMetadata>>,
+    /// Whether the next fetch begins with the metadata: it may name an address that is no longer right.
+    is_metadata_old: bool,
     running: Option<watch::Receiver<()>>,
     failures: u32,
     retry_at: Option<Instant>,
@@ -130,7 +132,7 @@ impl KeyCache {
         if has_key(&keys) { Ok(keys) } else { Err(MissingKey::Unknown) }
     }
 
-    /// The introspection endpoint that the metadata names.
+    /// The metadata of the issuer. It stays known while the issuer is down.
     pub(super) async fn metadata(&self) -> Option<Arc<IssuerMetadata>> {
         let known = || self.shared.state.lock().metadata.clone();
         if let Some(known) = known() {
@@ -147,7 +149,7 @@ impl KeyCache {
         if let Some(current) = &mut state.current {
             current.renew_at = now;
         }
-        (state.retry_at, state.searched_at, state.metadata) = (None, None, None);
+        (state.retry_at, state.searched_at, state.is_metadata_old) = (None, None, true);
     }
 
     /// The keys. Without any, the caller waits for a fetch.
@@ -187,6 +189,10 @@ impl KeyState {
     fn usable(&self, now: Instant) -> Option<Arc<KeySet>> {
         let current = self.current.as_ref()?;
         (now.duration_since(current.fetched_at) < STALE).then(|| Arc::clone(&current.keys))
+    }
+
+    fn set_metadata(&mut self, metadata: &Arc<IssuerMetadata>) {
+        (self.metadata, self.is_metadata_old) = (Some(Arc::clone(metadata)), false);
     }
 
     /// The fetch that runs.
@@ -249,13 +255,16 @@ impl Shared {
     }
 
     async fn discover(&self) -> Result<FetchedKeys, OAuthError> {
-        let known = self.state.lock().metadata.clone();
+        let known = {
+            let state = self.state.lock();
+            state.metadata.clone().filter(|_| !state.is_metadata_old)
+        };
         let metadata = match known {
             Some(metadata) => metadata,
             None => {
                 let (issuer, private) = (&self.issuer, self.allows_private);
                 let metadata = Arc::new(fetch_metadata(&self.exchange, issuer, private).await?);
-                self.state.lock().metadata = Some(Arc::clone(&metadata));
+                self.state.lock().set_metadata(&metadata);
                 metadata
             }
         };
@@ -303,8 +312,7 @@ impl Shared {
         let wait = Duration::from_secs(1 << state.failures.min(6)).min(most);
         state.failures = state.failures.saturating_add(1);
         state.retry_at = Some(now + wait);
-        // The metadata may name an address that is no longer right.
-        state.metadata = None;
+        state.is_metadata_old = true;
         if state.warned_at.is_none_or(|at| now.duration_since(at) >= WARNING_PERIOD) {
             state.warned_at = Some(now);
             let (issuer, reason) = (&*self.label, error.to_string());

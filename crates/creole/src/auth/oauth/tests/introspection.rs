@@ -110,3 +110,16 @@ async fn the_issuer_may_be_asked_about_signed_tokens_too() {
     let quiet = verifier_of(&[(&issuer, issuer.introspecting(false))]);
     assert_eq!(verify(&quiet, &token).await, "granted oauth:corp:alice");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_issuer_without_keys_is_asked_all_the_same() {
+    let issuer = TestIssuer::new(ISSUER);
+    let signed = issuer.token(json!({}));
+    issuer.state.lock().keys.clear();
+    issuer.add_opaque("good", json!({}));
+    let verifier = verifier_of(&[(&issuer, issuer.introspecting(false))]);
+    assert_eq!(verify(&verifier, "good").await, "granted oauth:corp:alice");
+    assert_eq!(verify(&verifier, &signed).await, "unavailable 5");
+    advance(60).await;
+    assert_eq!(verify(&verifier, "good").await, "granted oauth:corp:alice");
+}
