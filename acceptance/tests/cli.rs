@@ -86,6 +86,7 @@ Commands:
   install      Write an entry for Creole into the configuration of a client
   import       Convert the configuration of another client to a Creole configuration
   config       Show, check and describe configurations
+  policy       Test and explain the policy of a configuration
   passwd       Add, change and remove users and keys
   completions  Print a completion script for a shell
   man          Print the manual, or write one page per command
