@@ -158,6 +158,11 @@ pub mod schema {
     pub use crate::schema::{SchemaError, Violation};
 }
 
+/// The scopes that calls need, which an [`Origin`](call::Origin) carries.
+pub mod scopes {
+    pub use crate::scopes::{ExpandedScopes, ScopeDenial, ScopeRule, ScopeRules};
+}
+
 /// Digests.
 pub mod seal {
     pub use crate::seal::digest;
