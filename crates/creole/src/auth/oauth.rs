@@ -1,8 +1,8 @@
 //! Access tokens of OAuth issuers.
 //!
-//! [`TokenVerifier`] decides whether a token is valid and whom it names. Signed tokens are verified with the keys of
-//! their issuer ([`key_cache`]); the issuer is asked about opaque ones ([`introspector`]). The decision is cached for at
-//! most a minute ([`decision_cache`]), but for the proof that the caller has the key of the token ([`binding`]).
+//! `TokenVerifier` decides whether a token is valid and whom it names. Signed tokens are verified with the keys of
+//! their issuer (`key_cache`); the issuer is asked about opaque ones (`introspector`). The decision is cached for at
+//! most a minute (`decision_cache`), but for the proof that the caller has the key of the token (`binding`).
 
 mod binding;
 mod call;
