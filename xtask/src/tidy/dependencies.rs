@@ -60,7 +60,7 @@ const ALLOWED: &[Allowed] = &[
     (
         "creole-policy",
         &["creole", "creole-gateway", "creole-proto"],
-        &["jiff", "regex", "serde", "serde_json"],
+        &["jiff", "regex", "serde_json"],
     ),
     (
         "creole-config",
