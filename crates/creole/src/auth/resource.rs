@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use creole_oauth::resource::algorithm::SignatureAlgorithm;
 use serde_json::{Value, json};
 
 use super::requirement::Requirement;
@@ -10,9 +11,6 @@ use crate::scopes::ScopeRules;
 
 /// The path under which the metadata of resources is served (RFC 9728, 3).
 pub(crate) const METADATA_PREFIX: &str = "/.well-known/oauth-protected-resource";
-
-/// The algorithms of DPoP proofs, the preferred one first.
-const DPOP_ALGORITHMS: [&str; 5] = ["ES256", "EdDSA", "Ed25519", "RS256", "PS256"];
 
 /// Whether access tokens are bound to a key of the client (RFC 9449).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,7 +159,8 @@ impl ProtectedResource {
             document["resource_documentation"] = json!(documentation);
         }
         if settings.dpop != DpopMode::Off {
-            document["dpop_signing_alg_values_supported"] = json!(DPOP_ALGORITHMS);
+            document["dpop_signing_alg_values_supported"] =
+                json!(SignatureAlgorithm::DEFAULT.map(SignatureAlgorithm::name));
         }
         if settings.dpop == DpopMode::Require {
             document["dpop_bound_access_tokens_required"] = json!(true);
@@ -193,7 +192,7 @@ impl ProtectedResource {
     /// The algorithms of DPoP proofs, as a challenge names them.
     #[must_use]
     pub fn dpop_algorithms() -> String {
-        DPOP_ALGORITHMS.join(" ")
+        SignatureAlgorithm::DEFAULT.map(SignatureAlgorithm::name).join(" ")
     }
 }
 
