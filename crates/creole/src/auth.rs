@@ -23,6 +23,7 @@ mod request;
 mod requirement;
 pub(crate) mod resource;
 pub(crate) mod secret;
+mod single_flight;
 mod users;
 
 #[cfg(test)]
@@ -63,6 +64,7 @@ use oauth::{TokenVerifier, VerifierParts};
 use password::cache::PasswordCache;
 use password::pool::{PasswordPool, PoolBusy};
 use secret::Secret;
+use single_flight::SingleFlight;
 use users::Users;
 
 /// A SHA-256.
@@ -128,7 +130,9 @@ struct LoadedCredentials {
     resources: Vec<Arc<ProtectedResource>>,
     /// Decides about access tokens, if there are issuers.
     verifier: Option<TokenVerifier>,
-    password_cache: PasswordCache<PasswordCheck>,
+    password_cache: PasswordCache,
+    /// Concurrent attempts with the same header share one verification.
+    password_checks: SingleFlight<PasswordCheck>,
 }
 
 /// The outcome of checking a name and a password.
@@ -340,9 +344,8 @@ impl Authenticator {
         if let Some(principal) = known.password_cache.find(&seen.attempt) {
             return PasswordCheck::Right(principal);
         }
-        let seat = known.password_cache.join_check(seen.attempt);
         let check = || self.check_password(known, users, password, seen);
-        seat.cell.get_or_init(check).await.clone()
+        known.password_checks.run(seen.attempt, check).await
     }
 
     async fn check_password(
@@ -430,8 +433,15 @@ impl LoadedCredentials {
             TokenVerifier::new(issuers, earlier, Arc::clone(token_parts))
                 .keep_claims(claims.clone())
         });
-        let password_cache = PasswordCache::new();
-        Ok(Self { settings, users, keys, resources, verifier, password_cache })
+        Ok(Self {
+            settings,
+            users,
+            keys,
+            resources,
+            verifier,
+            password_cache: PasswordCache::new(),
+            password_checks: SingleFlight::new(),
+        })
     }
 
     /// Turns the principal or the denial into the decision, and logs a refusal.

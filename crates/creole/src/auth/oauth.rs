@@ -14,7 +14,6 @@ mod key_cache;
 mod refusal_log;
 mod replay;
 mod settings;
-mod single_flight;
 mod throttle;
 mod verifier;
 

@@ -75,7 +75,7 @@ async fn the_same_attempt_many_times_at_once_is_checked_once() {
             .await;
     let wrong =
         run_concurrently(&authenticator, (0..300).map(|_| (basic("bob", "no"), peer(1)))).await;
-    while authenticator.shared.credentials.load().password_cache.waiting_count() < 600
+    while authenticator.shared.credentials.load().password_checks.waiting_count() < 600
         || fixture.work.total() < 2
     {
         tokio::task::yield_now().await;
@@ -100,7 +100,7 @@ async fn a_caller_that_disconnects_leaves_the_check_to_the_next() {
     }
     let second =
         run_concurrently(&authenticator, std::iter::once((basic("alice", "sesame"), None))).await;
-    while authenticator.shared.credentials.load().password_cache.waiting_count() < 2 {
+    while authenticator.shared.credentials.load().password_checks.waiting_count() < 2 {
         tokio::task::yield_now().await;
     }
     first.abort_all();

@@ -11,24 +11,33 @@ use crate::sync::Mutex;
 
 /// The pieces of work that run.
 #[derive(Debug)]
-pub(super) struct SingleFlight<T> {
+pub(crate) struct SingleFlight<T> {
     running: Mutex<HashMap<Digest, Arc<OnceCell<T>>>>,
 }
 
 impl<T: Clone> SingleFlight<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { running: Mutex::default() }
     }
 
     /// Does the work, or waits for the result of the caller that does it. If that caller gives up, the next one continues.
-    pub(super) async fn run<F: Future<Output = T>>(
+    pub(crate) async fn run<F: Future<Output = T>>(
         &self,
         key: Digest,
         work: impl FnOnce() -> F,
     ) -> T {
+        self.join(key).cell.get_or_init(work).await.clone()
+    }
+
+    fn join(&self, key: Digest) -> FlightMember<'_, T> {
         let cell = Arc::clone(self.running.lock().entry(key).or_default());
-        let place = FlightMember { flight: self, key, cell };
-        place.cell.get_or_init(work).await.clone()
+        FlightMember { flight: self, key, cell }
+    }
+
+    /// The number of callers that wait.
+    #[cfg(test)]
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.running.lock().values().map(|cell| Arc::strong_count(cell) - 1).sum()
     }
 }
 
@@ -40,7 +49,7 @@ struct FlightMember<'a, T> {
 }
 
 impl<T> Drop for FlightMember<'_, T> {
-    /// Removes work that is done, or that nobody else waits for.
+    /// Removes work that is done, or that no other caller waits for.
     fn drop(&mut self) {
         let mut running = self.flight.running.lock();
         let is_mine = running.get(&self.key).is_some_and(|it| Arc::ptr_eq(it, &self.cell));
@@ -77,7 +86,7 @@ mod tests {
                 })
             })
             .collect();
-        while flight.running.lock().get(&[1; 32]).map_or(0, Arc::strong_count) < 11 {
+        while flight.waiting_count() < 10 {
             tokio::task::yield_now().await;
         }
         gate.notify_one();
@@ -85,6 +94,23 @@ mod tests {
             assert_eq!(each.await.unwrap(), 7);
         }
         assert_eq!(count.load(Ordering::Relaxed), 1);
+        assert!(flight.running.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_gives_up_leaves_nothing_behind() {
+        let flight = SingleFlight::<u8>::new();
+        let (first, second) = (flight.join([1; 32]), flight.join([1; 32]));
+        assert!(Arc::ptr_eq(&first.cell, &second.cell));
+        drop(first);
+        assert_eq!(flight.running.lock().len(), 1, "a caller still waits");
+        second.cell.get_or_init(async || 7).await;
+        let late = flight.join([1; 32]);
+        assert_eq!(late.cell.get(), Some(&7));
+        drop(second);
+        assert!(flight.running.lock().is_empty(), "work that is done is removed");
+        drop(late);
+        assert!(flight.join([1; 32]).cell.get().is_none());
         assert!(flight.running.lock().is_empty());
     }
 }
