@@ -63,12 +63,24 @@ const ALLOWED: &[Allowed] = &[
         &["jiff", "regex", "serde_json"],
     ),
     (
+        "creole-telemetry",
+        &["creole", "creole-proto"],
+        &["bytes", "http", "hyper", "serde_json", "tokio", "tracing"],
+    ),
+    (
+        "creole-admin",
+        &["creole", "creole-gateway", "creole-proto", "creole-telemetry"],
+        &["bytes", "http", "hyper", "schemars", "serde", "serde_json", "tokio", "tracing"],
+    ),
+    (
         "creole-config",
         &[
             "creole",
+            "creole-admin",
             "creole-gateway",
             "creole-policy",
             "creole-proto",
+            "creole-telemetry",
             "creole-tools",
             "creole-wordpress",
         ],
