@@ -160,7 +160,9 @@ pub mod schema {
 
 /// The scopes that calls need, which an [`Origin`](call::Origin) carries.
 pub mod scopes {
-    pub use crate::scopes::{ExpandedScopes, ScopeDenial, ScopeRule, ScopeRules};
+    pub use crate::scopes::{
+        ExpandedScopes, ScopeDenial, ScopeRule, ScopeRules, insufficient_scope_fault,
+    };
 }
 
 /// Digests.

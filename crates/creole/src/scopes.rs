@@ -160,11 +160,16 @@ impl ScopeDenial {
             Self::Missing(scopes) => scopes.as_slice(),
             Self::Unlisted => &[],
         };
-        let data = Raw::from_value(&serde_json::json!({ "required_scopes":
-            scopes.iter().map(|scope| &**scope).collect::<Vec<_>>() }));
-        let detail = format!("the access token needs the scopes: {}", scopes.join(" "));
-        Fault::new(FaultKind::InsufficientScope, detail).with_data(data)
+        insufficient_scope_fault(scopes, "the access token needs the scopes")
     }
+}
+
+/// The fault of an access token that lacks scopes. `problem` precedes their names.
+pub fn insufficient_scope_fault(required: &[Arc<str>], problem: &str) -> Fault {
+    let names: Vec<&str> = required.iter().map(|scope| &**scope).collect();
+    let detail = format!("{problem}: {}", names.join(" "));
+    let data = Raw::from_value(&serde_json::json!({ "required_scopes": names }));
+    Fault::new(FaultKind::InsufficientScope, detail).with_data(data)
 }
 
 impl ScopeRule {
@@ -372,11 +377,11 @@ mod tests {
         let list = Operation::List(creole_proto::model::ListKind::Tools, None);
         assert_eq!(rules.check(&holder(&rules, &[]), &list), missing(&["list"]));
         assert_eq!(rules.check(&holder(&rules, &["list"]), &list), Ok(()));
-        let nobody = holder(&rules, &[]);
+        let without_scopes = holder(&rules, &[]);
         for tool in ["build", "deploy"] {
-            assert_eq!(rules.check_task(&nobody, "tasks/get", tool), missing(&["follow"]));
+            assert_eq!(rules.check_task(&without_scopes, "tasks/get", tool), missing(&["follow"]));
         }
-        assert_eq!(rules.check_task(&nobody, "tasks/get", "other"), Ok(()));
+        assert_eq!(rules.check_task(&without_scopes, "tasks/get", "other"), Ok(()));
     }
 
     #[test]

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use creole::internal::scopes::insufficient_scope_fault;
 use creole_gateway::layers::unknown_item_fault;
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::ToolResult;
 use creole_proto::operation::{Operation, Outcome, Payload};
-use creole_proto::wire::Raw;
-use serde_json::json;
 
 use crate::decision::Denial;
 
@@ -34,17 +33,13 @@ pub(crate) fn denied(operation: &Operation, denial: Denial) -> Outcome {
 
 /// The outcome for a caller whose token lacks scopes.
 pub(crate) fn challenged(operation: &Operation, is_task: bool, required: &[Arc<str>]) -> Outcome {
-    let names = required.join(" ");
-    let detail = format!("the access token lacks scopes; this needs: {names}");
+    let fault = insufficient_scope_fault(required, "the access token lacks scopes; this needs");
     match operation {
         // The response to the request was sent already, so there is no challenge.
-        Operation::CallTool { .. } if is_task => tool_error(format!("not allowed: {detail}")),
-        _ => {
-            let names: Vec<&str> = required.iter().map(|scope| &**scope).collect();
-            let data = Raw::from_value(&json!({ "required_scopes": names }));
-            let fault = Fault::new(FaultKind::InsufficientScope, detail).with_data(data);
-            fault.with_subject(operation.target()).into()
+        Operation::CallTool { .. } if is_task => {
+            tool_error(format!("not allowed: {}", fault.detail))
         }
+        _ => fault.with_subject(operation.target()).into(),
     }
 }
 
