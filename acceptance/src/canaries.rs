@@ -1,6 +1,6 @@
 //! The secrets of the tests, which must not appear in a log, an error, a response or a file.
 //!
-//! [`watch`] announces a secret; the `Authorization` header of every request of a test is announced by itself. The logs of
+//! [`watch`] registers a secret; the `Authorization` header of every request of a test is registered by itself. The logs of
 //! all processes of the tests, the errors of commands and the responses of servers are then searched for all forms of the
 //! secrets: as they are, and encoded as hexadecimal digits, Base64 or in a URL.
 
@@ -18,10 +18,10 @@ const MIN_LENGTH: usize = 7;
 /// The maximum number of secrets that are searched for.
 const MAX_SECRETS: usize = 256;
 
-/// The announced secrets with all their forms.
+/// The registered secrets with all their forms.
 static WATCHED: Mutex<Vec<Canary>> = Mutex::new(Vec::new());
 
-/// Who knows further secrets, such as a running authorization server, with its number.
+/// Sources of further secrets, such as a running authorization server, with their numbers.
 static SOURCES: Mutex<(usize, Vec<(usize, SecretSource)>)> = Mutex::new((0, Vec::new()));
 
 type SecretSource = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
@@ -52,7 +52,7 @@ impl Canary {
     }
 }
 
-/// Announces a secret.
+/// Registers a secret.
 pub fn watch(secret: &str) {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     let is_known = watched.iter().any(|canary| canary.secret == secret);
@@ -61,7 +61,7 @@ pub fn watch(secret: &str) {
     }
 }
 
-/// Announces the secret in an `Authorization` header: its token or password.
+/// Registers the secret in an `Authorization` header: its token or password.
 pub(crate) fn watch_authorization(value: &str) {
     let Some((scheme, credentials)) = value.split_once(' ') else { return };
     watch(credentials);
@@ -94,7 +94,7 @@ pub(crate) fn watch_source(
     SourceGuard(number)
 }
 
-/// Announces what the sources know now.
+/// Registers what the sources know now.
 fn ask_sources() {
     let sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner).1.clone();
     for (_, source) in sources {
@@ -121,7 +121,7 @@ pub fn assert_absent(place: &str, text: &str) {
     assert_unrevealed(place, text);
 }
 
-/// Checks that a text reveals no secret that is announced already.
+/// Checks that a text reveals no secret that is registered already.
 #[track_caller]
 pub(crate) fn assert_unrevealed(place: &str, text: &str) {
     // The first failure of a test is the one to read.

@@ -5,7 +5,7 @@ use creole_acceptance::http::Request;
 use serde_json::{Value, json};
 
 use crate::issuer::{TestIssuer, base64url, now};
-use crate::{Protected, message, sha256, table, with_token};
+use crate::{TokenServer, message, sha256, table, with_token};
 
 /// A caller with a key, and a token that is bound to it.
 struct Holder {
@@ -39,7 +39,7 @@ impl Holder {
     }
 }
 
-fn error(protected: &Protected, request: &Request) -> (u16, String) {
+fn error(protected: &TokenServer, request: &Request) -> (u16, String) {
     let response = protected.send(request);
     let challenges: Vec<_> = response.head.all("www-authenticate").map(str::to_owned).collect();
     (response.head.status, challenges.join("\n"))
@@ -48,7 +48,7 @@ fn error(protected: &Protected, request: &Request) -> (u16, String) {
 #[test]
 fn a_bound_token_needs_a_fresh_proof_of_its_key() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let url = protected.url();
     let (holder, other) = (Holder::new(&issuer, &url), Holder::new(&issuer, &url));
     let proof = holder.proof(&url, json!({}));
@@ -84,7 +84,7 @@ fn a_bound_token_needs_a_fresh_proof_of_its_key() {
 #[test]
 fn tokens_and_schemes_must_fit() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let url = protected.url();
     let holder = Holder::new(&issuer, &url);
     assert_eq!(protected.status(&holder.token), 401, "as a stolen token is presented");
@@ -109,7 +109,7 @@ fn processes_that_share_a_state_share_used_proofs() {
         state.display(),
         table("corp", &issuer, "audiences = [\"https://mcp.example.com/mcp\"]")
     );
-    let (one, other) = (Protected::start(&lines), Protected::start(&lines));
+    let (one, other) = (TokenServer::start(&lines), TokenServer::start(&lines));
     let holder = Holder::new(&issuer, "https://mcp.example.com/mcp");
     // Both are one server behind a proxy that keeps the name of the host.
     let host = one.server.address().to_string();

@@ -9,7 +9,7 @@ use creole_test_wait::blocking::eventually;
 use serde_json::json;
 
 use crate::issuer::{TestIssuer, metadata};
-use crate::{KEY, Protected, table, with_token};
+use crate::{KEY, TokenServer, table, with_token};
 
 /// Nothing is there.
 fn not_found() -> RogueResponse {
@@ -20,7 +20,7 @@ fn not_found() -> RogueResponse {
 fn without_keys_no_token_is_refused_until_the_issuer_is_back() {
     let issuer = TestIssuer::start();
     issuer.misbehave(|_, _| Some(RogueResponse::Text(500, String::new(), String::new())));
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let token = issuer.token(&protected.url(), json!({}));
     for _ in 0..20 {
         let response = protected.send(&with_token(&token));
@@ -47,7 +47,7 @@ fn documents_that_are_too_long_or_broken_are_failures() {
         let issuer = TestIssuer::start();
         let answer = wrong.clone();
         issuer.misbehave(move |request, _| (request.path == "/keys").then(|| answer.clone()));
-        let protected = Protected::by(&issuer);
+        let protected = TokenServer::by(&issuer);
         let before = protected.server.weight().memory;
         let token = issuer.token(&protected.url(), json!({}));
         assert_eq!(protected.status(&token), 503, "{wrong:?}");
@@ -63,7 +63,7 @@ fn documents_that_are_too_long_or_broken_are_failures() {
 #[test]
 fn an_issuer_that_hangs_delays_only_callers_that_need_it() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let url = protected.url();
     assert_eq!(protected.status(&issuer.token(&url, json!({}))), 200);
     issuer.misbehave(|request, _| (request.path == "/keys").then_some(RogueResponse::Slow));
@@ -88,7 +88,7 @@ fn an_issuer_that_hangs_delays_only_callers_that_need_it() {
 #[test]
 fn a_new_key_is_found_with_one_request() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let url = protected.url();
     let old = issuer.token(&url, json!({}));
     assert_eq!(protected.status(&old), 200);
@@ -104,7 +104,7 @@ fn a_crowd_with_unknown_keys_causes_one_request() {
     let issuer = TestIssuer::start();
     let lines =
         format!("[http]\ntrusted_proxies = [\"127.0.0.1\"]\n{}", table("corp", &issuer, ""));
-    let protected = Protected::start(&lines);
+    let protected = TokenServer::start(&lines);
     let url = protected.url();
     let valid = issuer.token(&url, json!({}));
     assert_eq!(protected.status(&valid), 200);
@@ -127,7 +127,7 @@ fn keys_with_the_same_id_are_not_used() {
     let other = SigningKey::generate().unwrap();
     issuer.add_key(same.clone());
     issuer.add_key(other.clone());
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let claims = issuer.claims(&protected.url(), json!({}));
     protected.refuses(&issuer.sign(&issuer.key(), json!({}), &claims));
     protected.refuses(&issuer.sign(&same, json!({}), &claims));
@@ -143,7 +143,7 @@ fn metadata_of_another_issuer_gives_no_keys() {
         document["issuer"] = format!("{origin}/").into();
         request.path.contains("well-known").then_some(RogueResponse::Json(200, document))
     });
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     assert_eq!(protected.status(&issuer.token(&protected.url(), json!({}))), 503);
     let name = issuer.name();
     protected.server.until_said(&format!("the metadata of {name} names {name}/"));
@@ -161,7 +161,7 @@ fn redirects_stay_within_the_origin_and_end() {
         issuer.misbehave(move |request, _| {
             (request.path == "/keys").then(|| RogueResponse::Redirect(to.clone()))
         });
-        let protected = Protected::by(&issuer);
+        let protected = TokenServer::by(&issuer);
         assert_eq!(protected.status(&issuer.token(&protected.url(), json!({}))), 503, "{target}");
         assert!(issuer.visits("/keys") <= 4, "{target}: {}", issuer.visits("/keys"));
     }
@@ -182,7 +182,7 @@ fn the_appended_openid_document_is_found_last() {
         "/keys" => None,
         _ => Some(not_found()),
     });
-    let protected = Protected::start(&format!("[auth.issuers.corp]\nissuer = \"{name}\"\n"));
+    let protected = TokenServer::start(&format!("[auth.issuers.corp]\nissuer = \"{name}\"\n"));
     let token = issuer.token(&protected.url(), json!({ "iss": name }));
     assert_eq!(protected.status(&token), 200);
     let expected = [
@@ -197,7 +197,7 @@ fn the_appended_openid_document_is_found_last() {
 #[test]
 fn a_reload_keeps_the_keys_of_an_issuer_that_is_down() {
     let issuer = TestIssuer::start();
-    let mut protected = Protected::by(&issuer);
+    let mut protected = TokenServer::by(&issuer);
     let token = issuer.token(&protected.url(), json!({}));
     let first = protected.send(&with_token(&token));
     let session = first.head.field("mcp-session-id").unwrap().to_owned();

@@ -26,12 +26,12 @@ use issuer::TestIssuer;
 const KEY: &str = "creole_YWNjZXB0YW5jZSBrZXkgb2YgdGhlIHRlc3RzIQ";
 
 /// A running server that accepts access tokens and one key.
-struct Protected {
+struct TokenServer {
     server: ListeningServer,
     _folder: TempDir,
 }
 
-impl Protected {
+impl TokenServer {
     /// Starts a server with these further lines in its configuration.
     #[track_caller]
     fn start(lines: &str) -> Self {

@@ -4,13 +4,13 @@ use creole_acceptance::oauth::RogueResponse;
 use serde_json::{Value, json};
 
 use crate::issuer::TestIssuer;
-use crate::{KEY, Protected, table, with_token};
+use crate::{KEY, TokenServer, table, with_token};
 
 const INTROSPECTION: &str =
     "introspection = { client_id = \"creole\", client_secret = \"canary-introspection\" }";
 
 /// An answer about a valid token for this server, with these members changed.
-fn active(protected: &Protected, changes: Value) -> Value {
+fn active(protected: &TokenServer, changes: Value) -> Value {
     let mut answer = json!({
         "active": true, "aud": protected.url(), "sub": "alice", "client_id": "editor",
         "exp": crate::issuer::now() + 600, "scope": "mcp",
@@ -25,14 +25,14 @@ fn active(protected: &Protected, changes: Value) -> Value {
 #[test]
 fn the_issuer_is_asked_once_about_a_token() {
     let issuer = TestIssuer::start();
-    let protected = Protected::start(&table("corp", &issuer, INTROSPECTION));
+    let protected = TokenServer::start(&table("corp", &issuer, INTROSPECTION));
     issuer.add_opaque("good", active(&protected, json!({})));
     for _ in 0..3 {
         assert_eq!(protected.status("good"), 200);
     }
     assert_eq!(issuer.visits("/introspect"), 1);
     assert_eq!(protected.status(KEY), 200);
-    assert_eq!(issuer.visits("/introspect"), 1, "nobody asks about a key");
+    assert_eq!(issuer.visits("/introspect"), 1, "a key is not introspected");
     let signed = issuer.token(&protected.url(), json!({}));
     assert_eq!(protected.status(&signed), 200);
     assert_eq!(issuer.visits("/introspect"), 1, "nor about a signed token");
@@ -42,7 +42,7 @@ fn the_issuer_is_asked_once_about_a_token() {
 #[test]
 fn only_a_clear_answer_counts() {
     let issuer = TestIssuer::start();
-    let protected = Protected::start(&table("corp", &issuer, INTROSPECTION));
+    let protected = TokenServer::start(&table("corp", &issuer, INTROSPECTION));
     let answers = [
         ("text", json!({ "active": "true" })),
         ("number", json!({ "active": 1 })),
@@ -77,7 +77,7 @@ fn only_a_clear_answer_counts() {
 #[test]
 fn a_network_with_many_wrong_tokens_waits() {
     let issuer = TestIssuer::start();
-    let protected = Protected::start(&table("corp", &issuer, INTROSPECTION));
+    let protected = TokenServer::start(&table("corp", &issuer, INTROSPECTION));
     issuer.add_opaque("good", active(&protected, json!({})));
     assert_eq!(protected.status("good"), 200);
     for number in 0..100 {
@@ -97,7 +97,7 @@ fn a_network_with_many_wrong_tokens_waits() {
 fn a_revoked_token_is_noticed_where_the_issuer_is_always_asked() {
     let issuer = TestIssuer::start();
     let keys = format!("introspect = \"always\"\n{INTROSPECTION}");
-    let protected = Protected::start(&table("corp", &issuer, &keys));
+    let protected = TokenServer::start(&table("corp", &issuer, &keys));
     let token = issuer.token(&protected.url(), json!({}));
     protected.refuses(&token);
     protected.logs("inactive");

@@ -7,7 +7,7 @@ use creole_acceptance::http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::issuer::TestIssuer;
-use crate::{Protected, table, with_token};
+use crate::{TokenServer, table, with_token};
 
 const SCOPES: &str = r#"
 [auth.oauth]
@@ -35,12 +35,12 @@ tools = ["echo"]
 when = 'principal.claims.department == "tools" && principal.name == "alice"'
 "#;
 
-fn server(issuer: &TestIssuer, rules: &str) -> Protected {
-    Protected::start(&format!("{}{rules}", table("corp", issuer, "roles_claim = \"roles\"")))
+fn server(issuer: &TestIssuer, rules: &str) -> TokenServer {
+    TokenServer::start(&format!("{}{rules}", table("corp", issuer, "roles_claim = \"roles\"")))
 }
 
 /// A request without a session.
-fn stateless(protected: &Protected, token: &str, method: &str, mut params: Value) -> Response {
+fn stateless(protected: &TokenServer, token: &str, method: &str, mut params: Value) -> Response {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -51,7 +51,7 @@ fn stateless(protected: &Protected, token: &str, method: &str, mut params: Value
 }
 
 /// A call in a new session of 2025-11-25.
-fn in_session(protected: &Protected, token: &str, method: &str, params: Value) -> Response {
+fn in_session(protected: &TokenServer, token: &str, method: &str, params: Value) -> Response {
     let greeting = protected.send(&with_token(token));
     let session = greeting.head.field("mcp-session-id").expect("a session").to_owned();
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});

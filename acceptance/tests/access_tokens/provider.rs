@@ -7,7 +7,7 @@ use std::env;
 use creole_acceptance::http::Request;
 use creole_acceptance::peers::idp::IdentityProvider;
 
-use crate::Protected;
+use crate::TokenServer;
 
 #[test]
 fn a_token_of_oidc_provider_is_accepted() {
@@ -20,7 +20,7 @@ fn a_token_of_oidc_provider_is_accepted() {
         }
     };
     let issuer = provider.issuer();
-    let protected = Protected::start(&format!("[auth.issuers.idp]\nissuer = \"{issuer}\"\n"));
+    let protected = TokenServer::start(&format!("[auth.issuers.idp]\nissuer = \"{issuer}\"\n"));
     let token = access_token(&provider, &protected.url());
     assert_eq!(protected.status(&token), 200);
     let elsewhere = access_token(&provider, "https://other.example/mcp");

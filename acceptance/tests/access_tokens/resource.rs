@@ -8,7 +8,7 @@ use creole_acceptance::stage::stdio::binary;
 use serde_json::{Value, json};
 
 use crate::issuer::TestIssuer;
-use crate::{KEY, Protected, message, table};
+use crate::{KEY, TokenServer, message, table};
 
 /// The public address of the servers in these tests.
 const PUBLIC: &str = "https://mcp.example.com";
@@ -40,7 +40,7 @@ fn hello(target: &str) -> Request {
 #[test]
 fn a_caller_without_credentials_learns_where_to_log_in() {
     let issuer = TestIssuer::start();
-    let protected = Protected::start(&lines(&issuer, ""));
+    let protected = TokenServer::start(&lines(&issuer, ""));
     let session = "0".repeat(36);
     let metadata = format!("{PUBLIC}/.well-known/oauth-protected-resource/mcp");
     for request in [message(), Request::get(&session), Request::delete(&session)] {
@@ -62,7 +62,7 @@ fn a_caller_without_credentials_learns_where_to_log_in() {
 fn the_metadata_of_each_path_is_public() {
     let issuer = TestIssuer::start();
     let further = "[auth.scopes.\"files:read\"]\ntools = [\"files__*\"]";
-    let protected = Protected::start(&lines(&issuer, further));
+    let protected = TokenServer::start(&lines(&issuer, further));
     let prefix = "/.well-known/oauth-protected-resource";
     for (path, resource) in [("/mcp", "/mcp"), ("", "/mcp"), ("/sse", "/sse")] {
         let (status, document) = metadata(&protected.server, &format!("{prefix}{path}"));
@@ -101,7 +101,7 @@ fn the_metadata_of_each_path_is_public() {
 #[test]
 fn without_a_public_url_the_resource_has_the_name_that_it_is_called_by() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let port = protected.server.address().port();
     for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}")] {
         let ask = Request::new("GET", "/.well-known/oauth-protected-resource/mcp");
@@ -160,24 +160,24 @@ fn each_server_names_its_own_scopes_and_issuers() {
 #[test]
 fn the_metadata_of_the_only_issuer_is_served_for_old_clients() {
     let issuer = TestIssuer::start();
-    let protected = Protected::start(&lines(&issuer, ""));
+    let protected = TokenServer::start(&lines(&issuer, ""));
     for path in ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"] {
         let (status, document) = metadata(&protected.server, path);
         assert_eq!((status, &document["issuer"]), (200, &json!(issuer.name())), "{path}");
     }
     let further = "legacy_metadata = false";
-    let protected = Protected::start(&lines(&issuer, further));
+    let protected = TokenServer::start(&lines(&issuer, further));
     let path = "/.well-known/oauth-authorization-server";
     assert_eq!(metadata(&protected.server, path).0, 404);
     let other = TestIssuer::start();
     let two = format!("{}{}", lines(&issuer, ""), table("other", &other, ""));
-    assert_eq!(metadata(&Protected::start(&two).server, path).0, 404, "whose would it be");
+    assert_eq!(metadata(&TokenServer::start(&two).server, path).0, 404, "whose would it be");
 }
 
 #[test]
 fn a_token_in_the_query_is_not_read_and_not_logged() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let token = issuer.token(&protected.url(), json!({}));
     let request = hello(&format!("/mcp?access_token={token}"));
     assert_eq!(protected.send(&request).head.status, 401);

@@ -7,7 +7,7 @@ use creole_acceptance::http::{Connection, ListeningServer, Request, Response};
 use serde_json::{Value, json};
 
 use crate::issuer::{TestIssuer, now};
-use crate::{Protected, message, table};
+use crate::{TokenServer, message, table};
 
 /// Two tools with a scope each, of which one implies the other.
 const SCOPES: &str = "[auth.oauth]\nrequired_scopes = [\"mcp\"]\n\
@@ -15,14 +15,14 @@ const SCOPES: &str = "[auth.oauth]\nrequired_scopes = [\"mcp\"]\n\
     [auth.scopes.\"files:write\"]\ntools = [\"hello\"]\nimplies = [\"files:read\"]\n";
 
 /// A server with the tools `echo` and `hello`.
-fn start(issuer: &TestIssuer, further: &str) -> Protected {
+fn start(issuer: &TestIssuer, further: &str) -> TokenServer {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("creole.toml");
     let server = "[server]\nname = \"protected\"\npacks = [\"echo\", \"hello\"]\n";
     let text = format!("{server}{further}{SCOPES}{}", table("corp", issuer, ""));
     fs::write(&file, text).unwrap();
     let server = ListeningServer::start(&[file.to_str().unwrap()]);
-    Protected { server: server.unwrap_or_else(|error| panic!("{error}")), _folder: folder }
+    TokenServer { server: server.unwrap_or_else(|error| panic!("{error}")), _folder: folder }
 }
 
 fn bearer(request: Request, token: &str) -> Request {
@@ -49,14 +49,14 @@ fn arguments(tool: &str) -> Value {
 }
 
 /// Opens a session and returns its id.
-fn open(protected: &Protected, token: &str) -> String {
+fn open(protected: &TokenServer, token: &str) -> String {
     let response = protected.send(&bearer(message(), token));
     assert_eq!(response.head.status, 200, "{}", response.text());
     response.head.field("mcp-session-id").unwrap().to_owned()
 }
 
 /// A call in a session.
-fn call(protected: &Protected, session: &str, tool: &str, token: &str) -> Response {
+fn call(protected: &TokenServer, session: &str, tool: &str, token: &str) -> Response {
     let params = json!({ "name": tool, "arguments": arguments(tool) });
     let body = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params });
     let request = Request::post(body.to_string()).with("MCP-Protocol-Version", "2025-11-25");

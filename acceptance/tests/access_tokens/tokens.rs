@@ -6,12 +6,12 @@ use creole::client::oauth::SigningKey;
 use serde_json::{Value, json};
 
 use crate::issuer::{TestIssuer, now, unsigned};
-use crate::{KEY, Protected, message, sha256, table, with_token};
+use crate::{KEY, TokenServer, message, sha256, table, with_token};
 
 #[test]
 fn a_token_is_admitted_beside_keys() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let token = issuer.token(&protected.url(), json!({}));
     for _ in 0..3 {
         assert_eq!(protected.status(&token), 200);
@@ -30,7 +30,7 @@ fn a_token_is_admitted_beside_keys() {
 #[test]
 fn tokens_without_a_right_signature_are_refused() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let (url, key) = (protected.url(), issuer.key());
     let claims = issuer.claims(&url, json!({}));
     let header = |algorithm: Value| json!({ "typ": "at+jwt", "kid": key.id(), "alg": algorithm });
@@ -61,7 +61,7 @@ fn tokens_without_a_right_signature_are_refused() {
 #[test]
 fn addresses_in_a_token_are_never_asked() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/keys", listener.local_addr().unwrap());
     listener.set_nonblocking(true).unwrap();
@@ -78,17 +78,17 @@ fn addresses_in_a_token_are_never_asked() {
 fn algorithms_are_those_of_the_configuration() {
     let issuer = TestIssuer::start();
     let protected =
-        Protected::start(&table("corp", &issuer, "algorithms = [\"RS256\", \"EdDSA\"]"));
+        TokenServer::start(&table("corp", &issuer, "algorithms = [\"RS256\", \"EdDSA\"]"));
     protected.refuses(&issuer.token(&protected.url(), json!({})));
     protected.logs("algorithm");
-    let protected = Protected::start(&table("corp", &issuer, "algorithms = [\"ES256\"]"));
+    let protected = TokenServer::start(&table("corp", &issuer, "algorithms = [\"ES256\"]"));
     assert_eq!(protected.status(&issuer.token(&protected.url(), json!({}))), 200);
 }
 
 #[test]
 fn the_audience_is_this_resource() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let (url, address) = (protected.url(), protected.server.address());
     for audience in [
         json!(null),
@@ -131,7 +131,7 @@ fn a_token_for_one_server_is_refused_at_the_other() {
 #[test]
 fn the_issuer_is_compared_byte_by_byte() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let url = protected.url();
     protected.refuses(&issuer.token(&url, json!({ "iss": format!("{}/", issuer.name()) })));
     protected.refuses(&issuer.token(&url, json!({ "iss": null })));
@@ -143,7 +143,7 @@ fn the_issuer_is_compared_byte_by_byte() {
 fn the_key_of_another_issuer_is_refused() {
     let (one, other) = (TestIssuer::start(), TestIssuer::start());
     let tables = format!("{}{}", table("one", &one, ""), table("other", &other, ""));
-    let protected = Protected::start(&tables);
+    let protected = TokenServer::start(&tables);
     let url = protected.url();
     protected.refuses(&one.sign(&other.key(), json!({}), &one.claims(&url, json!({}))));
     protected.logs("unknown-key");
@@ -154,12 +154,12 @@ fn the_key_of_another_issuer_is_refused() {
 #[test]
 fn other_kinds_of_tokens_are_refused() {
     let issuer = TestIssuer::start();
-    let strict = Protected::by(&issuer);
+    let strict = TokenServer::by(&issuer);
     let claims = |url: &str, changes| issuer.claims(url, changes);
     let plain = |claims: &Value| issuer.sign(&issuer.key(), json!({ "typ": "JWT" }), claims);
     strict.refuses(&plain(&claims(&strict.url(), json!({}))));
     strict.logs("typ");
-    let lenient = Protected::start(&table("corp", &issuer, "token_type = \"jwt\""));
+    let lenient = TokenServer::start(&table("corp", &issuer, "token_type = \"jwt\""));
     let url = lenient.url();
     assert_eq!(lenient.status(&plain(&claims(&url, json!({})))), 200);
     let events = json!({ "http://schemas.openid.net/event/backchannel-logout": {} });
@@ -177,7 +177,7 @@ fn other_kinds_of_tokens_are_refused() {
 #[test]
 fn times_hold_with_a_minute_of_skew() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let url = protected.url();
     // A few seconds from the limits, because the clock of the server moves.
     for changes in
@@ -197,7 +197,7 @@ fn times_hold_with_a_minute_of_skew() {
 #[test]
 fn secrets_are_not_logged() {
     let issuer = TestIssuer::start();
-    let protected = Protected::by(&issuer);
+    let protected = TokenServer::by(&issuer);
     let url = protected.url();
     let wrong = issuer.token(&url, json!({ "aud": "canary-audience", "sub": "canary-subject" }));
     protected.refuses(&wrong);

@@ -1,4 +1,4 @@
-//! `creole connect` inside a client: who is asked to log in, how, and that the call goes on after the login.
+//! `creole connect` inside a client: who must log in, how, and that the call continues after the login.
 
 use std::process::Command;
 

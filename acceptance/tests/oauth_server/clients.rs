@@ -5,7 +5,7 @@ use creole_acceptance::peers::{self, Mode, Peer, Steps, is_installed};
 use serde_json::json;
 
 use crate::people::Person;
-use crate::{Protected, provider};
+use crate::{TokenServer, provider};
 
 /// Logs in with a client in each of these modes, and calls a tool.
 #[track_caller]
@@ -14,7 +14,7 @@ fn logs_in_and_calls(peer: Peer, modes: &[Mode]) {
         return;
     }
     let Some(provider) = provider(&["--forms"]) else { return };
-    let server = Protected::start(&provider.issuer());
+    let server = TokenServer::start(&provider.issuer());
     let bob = Person::new("bob");
     let steps = Steps::new().call("test_simple_text", json!({}));
     for (number, mode) in modes.iter().enumerate() {
@@ -62,7 +62,7 @@ fn the_inspector_logs_in_and_calls_a_tool() {
 #[test]
 fn creole_logs_in_to_creole_with_a_token_that_a_thief_cannot_use() {
     let Some(provider) = provider(&["--forms"]) else { return };
-    let (server, alice) = (Protected::start(&provider.issuer()), Person::new("alice"));
+    let (server, alice) = (TokenServer::start(&provider.issuer()), Person::new("alice"));
     let token = alice.log_in(&server.url());
     let called = alice.run(&["call", &server.url(), "test_simple_text"]).succeeded();
     assert!(!called.stdout.trim().is_empty(), "{called:?}");

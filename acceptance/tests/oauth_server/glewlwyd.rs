@@ -7,7 +7,7 @@ use creole_acceptance::peers::if_installed;
 use creole_acceptance::process_under_test::told;
 use serde_json::json;
 
-use crate::Protected;
+use crate::TokenServer;
 
 /// The resource that tokens are for. The server is also reached under another address.
 const RESOURCE: &str = "http://127.0.0.1:9/mcp";
@@ -16,7 +16,7 @@ const RESOURCE: &str = "http://127.0.0.1:9/mcp";
 fn the_metadata_of_an_issuer_is_looked_for_in_three_places() {
     let started = Glewlwyd::start(&[RESOURCE, "http://127.0.0.1:9/other"]);
     let Some(glewlwyd) = if_installed("Glewlwyd", started) else { return };
-    let server = Protected::with(&glewlwyd.issuer(), &format!("audiences = [\"{RESOURCE}\"]\n"));
+    let server = TokenServer::with(&glewlwyd.issuer(), &format!("audiences = [\"{RESOURCE}\"]\n"));
     assert_eq!(glewlwyd.requests(), Vec::<String>::new(), "nothing is asked before a token comes");
     let client = StatelessClient::new(server.address()).with_key(&glewlwyd.access_token(RESOURCE));
     assert!(told(&client.call("test_simple_text", json!({}))).is_ok());
@@ -37,7 +37,7 @@ fn the_metadata_of_an_issuer_is_looked_for_in_three_places() {
 fn a_token_of_glewlwyd_for_another_resource_is_refused() {
     let started = Glewlwyd::start(&[RESOURCE, "http://127.0.0.1:9/other"]);
     let Some(glewlwyd) = if_installed("Glewlwyd", started) else { return };
-    let server = Protected::with(&glewlwyd.issuer(), &format!("audiences = [\"{RESOURCE}\"]\n"));
+    let server = TokenServer::with(&glewlwyd.issuer(), &format!("audiences = [\"{RESOURCE}\"]\n"));
     let token = glewlwyd.access_token("http://127.0.0.1:9/other");
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let request = Request::post(ping.to_string()).with("Authorization", &format!("Bearer {token}"));

@@ -21,12 +21,12 @@ use creole_acceptance::peers::idp::provider;
 use tempfile::TempDir;
 
 /// A server that accepts the tokens of an issuer.
-struct Protected {
+struct TokenServer {
     server: ListeningServer,
     _folder: TempDir,
 }
 
-impl Protected {
+impl TokenServer {
     /// A server with many tools, which accepts tokens of this issuer with the scope `mcp`.
     fn start(issuer: &str) -> Self {
         Self::with(issuer, "")

@@ -7,7 +7,7 @@ use creole_acceptance::http::ListeningServer;
 use crate::crossing::{self, Crossing, Participant};
 use crate::people::Person;
 use crate::upstream::RememberingServer;
-use crate::{Protected, provider};
+use crate::{TokenServer, provider};
 
 /// The seeds of the runs.
 const SEEDS: std::ops::Range<u64> = 0..4;
@@ -74,7 +74,7 @@ fn nothing_crosses_between_people_who_log_in() {
     let issuers = format!(
         "dpop = \"off\"\n[auth.issuers.company]\nissuer = \"{issuer}\"\nroles_claim = \"roles\"\n"
     );
-    let gateway = Protected::configured(&(configuration + POLICY), &issuers);
+    let gateway = TokenServer::configured(&(configuration + POLICY), &issuers);
     let callers = [("alice", &[][..]), ("bob", HIDDEN_FROM_READERS)].map(|(name, hidden)| {
         let token = Person::new(name).log_in(&gateway.url());
         Participant { name, token, hidden }

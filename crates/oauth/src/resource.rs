@@ -24,7 +24,7 @@ pub mod refusal;
 pub enum TokenShape {
     /// Three parts of base64url: a signed token.
     Jwt,
-    /// Five parts of base64url: an encrypted token, which nobody here can read.
+    /// Five parts of base64url: an encrypted token, which this server cannot read.
     Encrypted,
     /// Any other token (RFC 6750, section 2.1).
     Opaque,

@@ -87,9 +87,9 @@ pub struct Explanation {
     pub rules: Vec<(Arc<str>, Effect, RuleOutcome)>,
 }
 
-/// The rules that apply to a request, weighed. Rules are visited in the order of their names.
+/// The rules that match a request, reduced to what decides. Rules are added in the order of their names.
 #[derive(Default)]
-pub(crate) struct Weighing<'a> {
+pub(crate) struct MatchedRules<'a> {
     denied_by: Option<&'a CompiledRule>,
     may_be_denied: bool,
     allowed_by: Option<&'a CompiledRule>,
@@ -100,7 +100,7 @@ pub(crate) struct Weighing<'a> {
     closest: Option<&'a CompiledRule>,
 }
 
-impl<'a> Weighing<'a> {
+impl<'a> MatchedRules<'a> {
     /// Adds a rule whose plain members match, with its condition and the number of missing scopes.
     pub(crate) fn add(
         &mut self,
@@ -109,7 +109,7 @@ impl<'a> Weighing<'a> {
         missing: usize,
     ) {
         match (rule.effect, condition) {
-            // A denial whose condition cannot be evaluated denies: an error never lets anybody in.
+            // A denial whose condition cannot be evaluated denies: an error never allows a request.
             (Effect::Deny, ConditionValue::True | ConditionValue::Failed(_)) => {
                 _ = self.denied_by.get_or_insert(rule);
             }

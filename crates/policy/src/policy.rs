@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::cel::{EvaluationInput, InputItem, Moment};
 use crate::compile::{CompiledRule, RuleError, compile};
 use crate::decision::{
-    ConditionValue, Decision, Denial, Explanation, RuleOutcome, Verdict, Weighing,
+    ConditionValue, Decision, Denial, Explanation, MatchedRules, RuleOutcome, Verdict,
 };
 use crate::rule::{Effect, PolicySettings};
 use crate::subject::Subject;
@@ -91,19 +91,19 @@ impl Policy {
     /// What a caller may do with an item, as far as it is known before a call.
     pub fn verdict(&self, subject: &Subject, request: &Request<'_>) -> Verdict {
         let applies = |rule: &CompiledRule| rule.caller_mismatch(subject, request.server).is_none();
-        let mut weighing = Weighing::default();
+        let mut matched = MatchedRules::default();
         for rule in self.rules.iter().filter(|rule| applies(rule)) {
             if rule.is_about(request.method, request.item) {
                 let condition = known_condition(rule, subject, request);
-                weighing.add(rule, &condition, rule.missing_scopes(subject).len());
+                matched.add(rule, &condition, rule.missing_scopes(subject).len());
             }
         }
-        weighing.verdict(self.default)
+        matched.verdict(self.default)
     }
 
     /// The decision about a request, with what became of each rule.
     pub fn explain(&self, subject: &Subject, request: &Request<'_>) -> Explanation {
-        let mut weighing = Weighing::default();
+        let mut matched = MatchedRules::default();
         let mut rules = Vec::with_capacity(self.rules.len());
         for rule in &self.rules {
             let outcome = match rule.caller_mismatch(subject, request.server) {
@@ -112,7 +112,7 @@ impl Policy {
                 None => {
                     let condition = condition(rule, subject, request);
                     let missing = rule.missing_scopes(subject);
-                    weighing.add(rule, &condition, missing.len());
+                    matched.add(rule, &condition, missing.len());
                     match condition {
                         ConditionValue::Failed(reason) => RuleOutcome::Failed(reason),
                         ConditionValue::True if missing.is_empty() => RuleOutcome::Matches,
@@ -126,7 +126,7 @@ impl Policy {
         // A hidden item is refused before its arguments are looked at.
         let (decision, is_hidden) = match self.verdict(subject, request) {
             Verdict::No(rule) => (Decision::Denied(Denial::by(rule)), true),
-            Verdict::Yes | Verdict::Depends => (weighing.decision(self.default), false),
+            Verdict::Yes | Verdict::Depends => (matched.decision(self.default), false),
         };
         Explanation { decision, is_hidden, rules }
     }
@@ -154,12 +154,12 @@ impl Policy {
         subject: &Subject,
         request: &Request<'_>,
     ) -> Decision {
-        let mut weighing = Weighing::default();
+        let mut matched = MatchedRules::default();
         for rule in self.applicable(applies, request) {
             let condition = condition(rule, subject, request);
-            weighing.add(rule, &condition, rule.missing_scopes(subject).len());
+            matched.add(rule, &condition, rule.missing_scopes(subject).len());
         }
-        weighing.decision(self.default)
+        matched.decision(self.default)
     }
 
     /// What is known of an item before a call.
@@ -169,12 +169,12 @@ impl Policy {
         subject: &Subject,
         request: &Request<'_>,
     ) -> Verdict {
-        let mut weighing = Weighing::default();
+        let mut matched = MatchedRules::default();
         for rule in self.applicable(applies, request) {
             let condition = known_condition(rule, subject, request);
-            weighing.add(rule, &condition, rule.missing_scopes(subject).len());
+            matched.add(rule, &condition, rule.missing_scopes(subject).len());
         }
-        weighing.verdict(self.default)
+        matched.verdict(self.default)
     }
 
     /// The rules that apply to the caller and are about the request.

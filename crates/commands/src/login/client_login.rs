@@ -30,7 +30,7 @@ pub(crate) const PERSON_TIMEOUT: Duration = Duration::from_secs(600);
 /// Why a person cannot be asked.
 const NO_PERSON: &str = "no person can be asked here";
 
-/// Why a request does not wait for a person who is asked.
+/// Why a request does not wait for the login of a person.
 const ASKED: &str = "the login has not ended yet";
 
 /// How long the server may take to be ready after the login.

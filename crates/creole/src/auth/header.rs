@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn an_invalid_header_has_no_principal() {
         let encoded = |plain: &[u8]| [b"Basic ", BASE64.encode(plain).as_bytes()].concat();
-        let nobody: Vec<Vec<u8>> = vec![
+        let invalid_headers: Vec<Vec<u8>> = vec![
             b"Basic".to_vec(),
             b"Basic ".to_vec(),
             b"Basic !!!!".to_vec(),
@@ -121,7 +121,7 @@ mod tests {
             encoded(&[b'a'; 64 * 1024]),
             encoded(&[b"alice:".as_slice(), &[b'a'; 64 * 1024]].concat()),
         ];
-        for header in nobody {
+        for header in invalid_headers {
             assert_eq!(read(&header), "/", "{}", String::from_utf8_lossy(&header));
         }
         let nothing: [&[u8]; 6] = [

@@ -263,7 +263,7 @@ proptest! {
         prop_assert_eq!(one.verdict(&who, &request), other.verdict(&who, &request));
     }
 
-    /// With arguments that no rule can read, nobody is let in whom a rule without expression does not let in.
+    /// With arguments that no rule can read, only rules without expression allow a request.
     #[test]
     fn an_error_never_allows(rules in any_rules(), who in any_subject(), name in prop::sample::select(vec!["a", "b1", "c"])) {
         let request = Request { arguments: None, ..tool(name, &Value::Null) };
