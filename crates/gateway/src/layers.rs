@@ -35,7 +35,6 @@ pub use crate::layers::limits::rate_limit::{RateLimit, RateSettings};
 pub use crate::layers::limits::retry::{Retry, RetrySettings};
 pub use crate::layers::limits::size_limit::SizeLimit;
 pub use crate::layers::limits::timeout::Timeout;
-pub use crate::layers::results::audit::{Audit, AuditArguments, AuditSettings};
 pub use crate::layers::results::cache::{Cache, CacheSettings};
 pub use crate::layers::results::redact::{Redact, RedactScope, Redactor};
 pub use creole::internal::name_patterns::NamePatterns;

@@ -8,11 +8,11 @@ use creole::Middleware;
 use creole_tools::script::Script;
 
 use crate::script_layer::ScriptLayer;
+use creole_gateway::audit::{Audit, AuditArguments, AuditSettings};
 use creole_gateway::layers::{
-    Audit, AuditArguments, AuditSettings, Breaker, BreakerSettings, Cache, CacheSettings,
-    Concurrency, ConcurrencySettings, Filter, FilterSettings, Pin, RateLimit, RateSettings, Redact,
-    RedactScope, Redactor, Rename, RenameSettings, Retry, RetrySettings, Rewrite, SizeLimit,
-    Timeout,
+    Breaker, BreakerSettings, Cache, CacheSettings, Concurrency, ConcurrencySettings, Filter,
+    FilterSettings, Pin, RateLimit, RateSettings, Redact, RedactScope, Redactor, Rename,
+    RenameSettings, Retry, RetrySettings, Rewrite, SizeLimit, Timeout,
 };
 
 /// One layer of a chain.

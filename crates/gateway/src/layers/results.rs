@@ -1,6 +1,5 @@
 //! Layers that cache, record or redact results and arguments.
 
-pub(crate) mod audit;
 pub(crate) mod cache;
 pub(crate) mod redact;
 pub(crate) mod result_size;

@@ -10,7 +10,7 @@ use std::{fs, io};
 
 use creole_proto::wire::escape_controls_in_json;
 
-use crate::layers::results::audit::AuditSettings;
+use crate::audit::AuditSettings;
 
 /// How long to wait for another writer's lock, and how often to try it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
