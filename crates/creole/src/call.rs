@@ -22,6 +22,8 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use crate::principal::Principal;
 use crate::scopes::ScopeRules;
+use crate::telemetry::record::CallRecord;
+use crate::telemetry::steps::{StepGuard, StepKind};
 
 /// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -165,6 +167,8 @@ pub struct Context {
     round: Option<Arc<Round>>,
     /// The rewrites of events and input requests by the layers around the call.
     layers: Option<Arc<ContextLayer>>,
+    /// The step of the record that the next steps are parts of.
+    step: Option<u16>,
 }
 
 /// The responses and state that a round of a call begins with.
@@ -197,6 +201,8 @@ struct CallShared {
     cancel_reason: CancelReason,
     /// The rule of a policy that refused the call.
     denied_by: OnceLock<Arc<str>>,
+    /// The record of the call, if a reader wants it.
+    record: Option<Arc<CallRecord>>,
 }
 
 /// The reason for a cancellation, once it is known.
@@ -231,6 +237,7 @@ impl Context {
             cancelled: Notify::new(),
             cancel_reason: CancelReason::default(),
             denied_by: OnceLock::new(),
+            record: None,
         })
     }
 
@@ -250,11 +257,12 @@ impl Context {
             cancelled: Notify::new(),
             cancel_reason: CancelReason::default(),
             denied_by: OnceLock::new(),
+            record: None,
         })
     }
 
     fn from_shared(shared: CallShared) -> Self {
-        Self { shared: Arc::new(shared), round: None, layers: None }
+        Self { shared: Arc::new(shared), round: None, layers: None, step: None }
     }
 
     /// The same context with the responses and state of a round.
@@ -379,6 +387,18 @@ impl Context {
     pub fn set_denied_by(&self, rule: Arc<str>) {
         // A second refusal, of a call that a script repeats, says nothing new.
         _ = self.shared.denied_by.set(rule);
+    }
+
+    /// The record of the call. `None` unless a reader of the telemetry wants this call.
+    #[doc(hidden)]
+    pub fn record(&self) -> Option<&Arc<CallRecord>> {
+        self.shared.record.as_ref()
+    }
+
+    /// Starts a step of the call, if it is recorded. It is a part of the innermost layer that handles the call.
+    #[doc(hidden)]
+    pub fn start_step(&self, kind: impl FnOnce() -> StepKind) -> Option<StepGuard> {
+        self.record().map(|record| record.start_step(kind(), self.step))
     }
 
     /// Reports progress, which also restarts the timeout of the call.

@@ -185,6 +185,21 @@ pub mod task {
     pub use crate::task::random_id;
 }
 
+/// Records of calls, and those who read them.
+pub mod telemetry {
+    pub use crate::telemetry::frames::{
+        CapturedFrame, FrameDirection, FrameRedactor, MAX_FRAME_BYTES, MAX_FRAMES,
+    };
+    pub use crate::telemetry::metrics::Metrics;
+    pub use crate::telemetry::reader::{CallStart, Detail, ReaderGuard, RecordReader};
+    pub use crate::telemetry::record::{CallEnd, CallOutcome, CallRecord, Transport, Via};
+    pub use crate::telemetry::steps::{
+        Decision, ErrorType, MAX_STEPS, ParkedEnd, Step, StepGuard, StepKind, Translation,
+    };
+    pub use crate::telemetry::trace::{CallTrace, Link, MAX_LINKS, TraceSettings};
+    pub use crate::telemetry::{Modes, Telemetry};
+}
+
 /// TLS to servers that are no HTTP servers.
 #[cfg(feature = "http")]
 pub mod tls {

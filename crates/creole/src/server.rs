@@ -16,6 +16,7 @@ use creole_proto::server::{Call as Started, Profile, ServerLimits};
 use crate::call::catch_panic::CatchPanic;
 use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
 use crate::chain::{BoxFuture, Middleware, Next};
+use crate::input;
 use crate::item::prompt::Prompt;
 use crate::item::resource::{Resource, Template};
 use crate::item::skill::Skill;
@@ -24,7 +25,8 @@ use crate::registry::{Registry, RegistrySettings, RunMode};
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
-use crate::{input, telemetry};
+use crate::telemetry::Telemetry;
+use crate::telemetry::request_log;
 
 /// The version of a server that does not set its own. The specification requires one.
 const UNSET_VERSION: &str = "0.0.0";
@@ -42,6 +44,7 @@ pub struct Server {
     pub(crate) sealer: Option<Sealer>,
     tasks: TaskLimits,
     state: State,
+    telemetry: Telemetry,
     chain: Vec<Arc<dyn Middleware>>,
     items: Vec<ServerItem>,
 }
@@ -75,6 +78,7 @@ impl Server {
             sealer: None,
             tasks: TaskLimits::default(),
             state: State::default(),
+            telemetry: Telemetry::default(),
             chain: Vec::new(),
             items: Vec::new(),
         }
@@ -164,6 +168,14 @@ impl Server {
         self
     }
 
+    /// Sets the telemetry that hears of the server's calls. Servers of one process share it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
+        self
+    }
+
     /// Adds a tool.
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
@@ -227,7 +239,7 @@ impl Server {
     pub(crate) fn build(self, before: Option<&Registry>) -> ServiceCore {
         let sealer = self.sealer.unwrap_or_else(Sealer::random);
         let mut profile = Profile::new(self.dialect.clone(), self.limits).identity(&self.identity);
-        profile.is_observed = telemetry::is_enabled();
+        profile.is_observed = request_log::is_enabled();
         let chain: Arc<[Arc<dyn Middleware>]> = self.chain.into();
         let settings = RegistrySettings {
             result_identity: profile.identity.clone(),
@@ -254,6 +266,7 @@ impl Server {
             chain,
             profile,
             sealer,
+            telemetry: self.telemetry,
             debug: self.debug,
             log_payloads: self.payloads,
         }
@@ -303,6 +316,7 @@ pub(crate) struct ServiceCore {
     chain: Arc<[Arc<dyn Middleware>]>,
     profile: Arc<Profile>,
     pub(crate) sealer: Sealer,
+    pub(crate) telemetry: Telemetry,
     debug: bool,
     log_payloads: bool,
 }
@@ -317,6 +331,12 @@ impl Service {
     #[doc(hidden)]
     pub fn profile(&self) -> &Arc<Profile> {
         &self.inner.profile
+    }
+
+    /// The telemetry that hears of its calls.
+    #[doc(hidden)]
+    pub fn telemetry(&self) -> Telemetry {
+        self.current().load().telemetry.clone()
     }
 
     /// The core that handles new calls.
@@ -390,7 +410,7 @@ impl ServiceCore {
         let run = move |call: Call| -> BoxFuture<'static, Outcome> {
             let shared = Arc::clone(&shared);
             Box::pin(async move {
-                let tool = telemetry::observed_tool(&call.operation);
+                let tool = request_log::observed_tool(&call.operation);
                 let next = Next::new(&shared.chain, &shared.registry);
                 run_guarded(tool, next.call(call)).await
             })
@@ -400,7 +420,7 @@ impl ServiceCore {
 
     /// Runs one call in place: with its input rounds, caught panics and telemetry.
     fn run_in_place(&self, call: Call) -> impl Future<Output = Outcome> {
-        let tool = telemetry::observed_tool(&call.operation);
+        let tool = request_log::observed_tool(&call.operation);
         let next = Next::new(&self.chain, &self.registry);
         run_guarded(
             tool,
@@ -421,7 +441,7 @@ async fn run_guarded(
         Err(_) => Fault::new(FaultKind::Internal, "the server panicked").into(),
     };
     if let Some((tool, started)) = observed {
-        telemetry::tool_ran(&tool, started.elapsed(), &outcome);
+        request_log::tool_ran(&tool, started.elapsed(), &outcome);
     }
     outcome
 }

@@ -11,7 +11,7 @@ use crate::call::Canceller;
 use crate::chain::BoxFuture;
 use crate::host::{COMMON_STREAM, StreamKey};
 use crate::scopes::ScopeDenial;
-use crate::telemetry;
+use crate::telemetry::request_log;
 
 /// A call without its response.
 pub(super) struct OpenCall {
@@ -78,7 +78,7 @@ impl OpenCalls {
     pub(super) fn cancel(&mut self, key: CallKey, reason: &str) -> Option<StreamKey> {
         let open = self.remove(key)?;
         let stream = open.stream;
-        tracing::debug!(target: telemetry::TARGET, reason, "call cancelled");
+        tracing::debug!(target: request_log::TARGET, reason, "call cancelled");
         open.canceller.cancel_with_reason(reason);
         open.stop();
         Some(stream)

@@ -8,7 +8,7 @@ use tokio::sync::{oneshot, watch};
 use crate::call::ConnectionId;
 use crate::host::{COMMON_STREAM, FrameSink, OpenCalls, StreamKey};
 use crate::server::Service;
-use crate::telemetry;
+use crate::telemetry::request_log;
 
 /// The state under the lock.
 pub(crate) struct HostState<S> {
@@ -60,7 +60,7 @@ impl<S: FrameSink> HostState<S> {
                         roots.send_replace(());
                     }
                 }
-                Action::Observe(observation) => telemetry::record_observation(&observation),
+                Action::Observe(observation) => request_log::record_observation(&observation),
             }
         }
         if S::FREES_BUFFERS {

@@ -13,7 +13,7 @@ use crate::registry::Announcement;
 use crate::serve::lines::turn::ServingTurn;
 use crate::server::Service;
 use crate::stream::ByteSink;
-use crate::telemetry;
+use crate::telemetry::request_log;
 
 /// Maximum size of one read, and of the input that waits to be served.
 pub(crate) const CHUNK: usize = 64 * 1024;
@@ -125,7 +125,7 @@ impl<I> LineSink<I> {
         let frames = outbox.bytes()[self.logged..].split(|byte| *byte == b'\n');
         frames
             .filter(|frame| !frame.is_empty())
-            .for_each(|frame| telemetry::log_payload("sent", frame));
+            .for_each(|frame| request_log::log_payload("sent", frame));
         self.logged = outbox.bytes().len();
     }
 
@@ -195,7 +195,7 @@ impl<I: Send + 'static> HostState<LineSink<I>> {
             if let FramedLine::Complete(frame) = line
                 && service.logs_payloads()
             {
-                telemetry::log_payload("received", frame);
+                request_log::log_payload("received", frame);
             }
             machine.receive_line(line, started.elapsed(), outbox);
         };

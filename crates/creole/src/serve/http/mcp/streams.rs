@@ -19,7 +19,7 @@ use crate::host::{
 use crate::principal::Principal;
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream, StreamEvent};
 use crate::server::Service;
-use crate::telemetry;
+use crate::telemetry::request_log;
 
 /// How long a stream is kept after its response was written, for a client that did not receive it.
 const STREAM_RETENTION: Duration = Duration::from_secs(60);
@@ -122,7 +122,7 @@ impl ResponseStreams {
 
     fn deliver(&mut self, key: StreamKey, event: StreamEvent) {
         if self.logs_payloads {
-            telemetry::log_payload("sent", &event.text);
+            request_log::log_payload("sent", &event.text);
         }
         if let Some(stream) = self.get_mut(key) {
             stream.push(event);

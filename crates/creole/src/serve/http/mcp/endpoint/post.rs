@@ -35,7 +35,7 @@ use crate::serve::http::mcp::streams::HttpHost;
 use crate::serve::http::web::body;
 use crate::serve::http::web::handler::ErrorResponse;
 use crate::serve::http::web::request::{RequestHead, RequestHeaders};
-use crate::telemetry;
+use crate::telemetry::request_log;
 
 /// A POST whose body was read.
 struct PostRequest<'a> {
@@ -88,7 +88,7 @@ impl McpEndpoint {
             Err(unread) => return ErrorResponse::from(unread).into_response(),
         };
         if self.shared.service.logs_payloads() {
-            telemetry::log_payload("received", &body);
+            request_log::log_payload("received", &body);
         }
         let scanned = scan(&body, &self.shared.service.profile().limits.scan);
         let caller = HttpCaller::new(principal, head);

@@ -1,0 +1,5 @@
+//! The metrics of a process.
+
+/// The metrics of a process.
+#[derive(Debug, Default)]
+pub struct Metrics {}

@@ -1,0 +1,139 @@
+//! The readers of call records.
+
+use std::fmt;
+use std::sync::Arc;
+
+use creole_proto::revision::Rules;
+
+use crate::principal::Principal;
+use crate::sync::RwLock;
+use crate::telemetry::record::{CallRecord, Transport, Via};
+use crate::telemetry::trace::CallTrace;
+
+/// Reads finished calls.
+///
+/// It runs on the thread of the call, and may run while the connection of the call is locked. So it must neither block
+/// nor do I/O nor call into the server.
+pub trait RecordReader: Send + Sync {
+    /// What the reader wants to know about a call.
+    fn wants(&self, start: &CallStart<'_>) -> Detail;
+
+    /// A call that the reader wants has started.
+    fn call_started(&self, _record: &Arc<CallRecord>) {}
+
+    /// A call that the reader wants has ended.
+    fn call_ended(&self, record: &Arc<CallRecord>);
+
+    /// Whether the reader may ever want [`Detail::Frames`]. Asked once, when it subscribes. Without such a reader, the
+    /// messages of clients are not kept until it is known what they are.
+    fn reads_frames(&self) -> bool {
+        false
+    }
+}
+
+/// How much a reader wants to know about a call. Each detail includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Nothing: the reader does not hear of the call.
+    None,
+    /// The call and its end.
+    Summary,
+    /// Also its steps.
+    Steps,
+    /// Also its messages.
+    Frames,
+}
+
+/// What is known of a call when it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct CallStart<'a> {
+    /// The name of the server. Empty for work of the gateway itself.
+    pub server: &'a str,
+    /// The method.
+    pub method: &'static str,
+    /// The tool, prompt or URI. It is the client's text. Empty if the method has none.
+    pub target: &'a str,
+    /// The rules of the client's revision.
+    pub rules: &'static Rules,
+    /// The client's transport.
+    pub transport: Transport,
+    /// Who calls.
+    pub principal: &'a Principal,
+    /// Where the call comes from.
+    pub via: Via,
+    /// The place in a trace, if calls are traced.
+    pub trace: Option<&'a CallTrace>,
+}
+
+/// Keeps a reader subscribed. A call that started before it was dropped is still reported to the reader.
+pub struct ReaderGuard {
+    unsubscribe: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl ReaderGuard {
+    pub(super) fn new(unsubscribe: impl FnOnce() + Send + Sync + 'static) -> Self {
+        Self { unsubscribe: Some(Box::new(unsubscribe)) }
+    }
+}
+
+impl Drop for ReaderGuard {
+    fn drop(&mut self) {
+        if let Some(unsubscribe) = self.unsubscribe.take() {
+            unsubscribe();
+        }
+    }
+}
+
+impl fmt::Debug for ReaderGuard {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ReaderGuard").finish_non_exhaustive()
+    }
+}
+
+/// The readers of a process.
+#[derive(Default)]
+pub(super) struct Readers {
+    list: RwLock<ReaderList>,
+}
+
+#[derive(Default)]
+struct ReaderList {
+    next_number: u64,
+    readers: Vec<(u64, Arc<dyn RecordReader>)>,
+}
+
+impl Readers {
+    /// Adds a reader and returns its number.
+    pub(super) fn add(&self, reader: Arc<dyn RecordReader>) -> u64 {
+        let mut list = self.list.write();
+        let number = list.next_number;
+        list.next_number += 1;
+        list.readers.push((number, reader));
+        number
+    }
+
+    pub(super) fn remove(&self, number: u64) {
+        self.list.write().readers.retain(|(each, _)| *each != number);
+    }
+
+    /// Shows all readers, while none is added or removed.
+    pub(super) fn inspect(&self, look: impl FnOnce(&[&dyn RecordReader])) {
+        let list = self.list.write();
+        let readers: Vec<_> = list.readers.iter().map(|(_, reader)| &**reader).collect();
+        look(&readers);
+    }
+
+    /// The readers that want a call, and the most that one of them wants.
+    pub(super) fn interested(&self, start: &CallStart<'_>) -> (Vec<Arc<dyn RecordReader>>, Detail) {
+        let mut most = Detail::None;
+        let mut interested = Vec::new();
+        for (_, reader) in &self.list.read().readers {
+            let detail = reader.wants(start);
+            if detail > Detail::None {
+                most = most.max(detail);
+                interested.push(Arc::clone(reader));
+            }
+        }
+        (interested, most)
+    }
+}

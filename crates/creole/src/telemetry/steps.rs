@@ -1,0 +1,257 @@
+//! The steps of a call: layers, requests to upstreams, input requests.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use creole_proto::fault::FaultKind;
+use creole_proto::revision::Rules;
+
+use crate::telemetry::record::{CallRecord, Transport};
+
+/// The maximum number of steps of one call.
+pub const MAX_STEPS: usize = 64;
+
+/// One step of a call.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its number within the call.
+    pub index: u16,
+    /// The step that it is a part of. `None`: the call itself.
+    pub parent: Option<u16>,
+    /// When it started, since the start of the call.
+    pub start: Duration,
+    /// How long it took, or has taken until now. A [parked](StepKind::Parked) step lies before the call: it ended when
+    /// the call started.
+    pub duration: Duration,
+    /// Whether it has ended.
+    pub is_ended: bool,
+    /// Its span, if the call is sampled.
+    pub span_id: Option<[u8; 8]>,
+    /// What happened.
+    pub kind: StepKind,
+    /// Why it failed.
+    pub error: Option<ErrorType>,
+}
+
+/// What happens in a step.
+#[derive(Clone, Debug)]
+pub enum StepKind {
+    /// A layer of a chain handled the call.
+    Layer {
+        /// Its kind, such as `cache`.
+        kind: &'static str,
+        /// Its configured name.
+        name: Option<Arc<str>>,
+        /// What it did.
+        decision: Decision,
+        /// How often it passed the call on.
+        attempts: u16,
+    },
+    /// A request was sent to an upstream.
+    UpstreamRequest {
+        /// The configured name of the upstream.
+        upstream: Arc<str>,
+        /// The method.
+        method: &'static str,
+        /// The upstream's own name of the tool or prompt, or the URI.
+        target: Arc<str>,
+        /// The rules of the upstream's revision.
+        rules: &'static Rules,
+        /// The upstream's transport.
+        transport: Transport,
+        /// How the call was translated between the eras.
+        translation: Translation,
+        /// The code of the upstream's error.
+        code: Option<i64>,
+    },
+    /// An input request was sent to the client.
+    InputRequest {
+        /// Its method, such as `elicitation/create`.
+        kind: &'static str,
+        /// The round of the call, from 1.
+        round: u16,
+    },
+    /// The call of an upstream waited for the client to return with its input responses.
+    Parked {
+        /// How the waiting ended.
+        end: ParkedEnd,
+    },
+    /// An upstream was started or connected to.
+    UpstreamStart {
+        /// The configured name of the upstream.
+        upstream: Arc<str>,
+        /// The number of the attempt, from 1.
+        attempt: u32,
+    },
+}
+
+/// What a layer did with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It passed the call on.
+    Passed,
+    /// It refused the call, or replaced its outcome by a fault.
+    Refused,
+    /// It answered the call itself.
+    Answered,
+    /// It changed the call or its outcome.
+    Changed,
+    /// It passed the call on more than once.
+    Retried,
+}
+
+impl Decision {
+    /// The word for metrics, traces and the console.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Refused => "refused",
+            Self::Answered => "answered",
+            Self::Changed => "changed",
+            Self::Retried => "retried",
+        }
+    }
+}
+
+/// How a call is translated between the eras of its client and of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Translation {
+    /// Not: both are of the same era.
+    None,
+    /// From the handshake era to an upstream of the stateless era.
+    Raised,
+    /// From the stateless era to an upstream of the handshake era.
+    Lowered,
+    /// As `Lowered`, and the upstream's call waits while the client gets its input requests.
+    Parked,
+    /// As `Raised`, and the client was asked for input before the upstream was called again.
+    Driven,
+}
+
+impl Translation {
+    /// The word for metrics, traces and the console.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Raised => "raised",
+            Self::Lowered => "lowered",
+            Self::Parked => "parked",
+            Self::Driven => "driven",
+        }
+    }
+}
+
+/// How the waiting of a parked call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParkedEnd {
+    /// The client returned.
+    Resumed,
+    /// The client did not return in time.
+    Expired,
+    /// Another replica continued the call, because that of the call was gone.
+    TakenOver,
+    /// The upstream's call was lost.
+    Lost,
+}
+
+impl ParkedEnd {
+    /// The word for metrics, traces and the console.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Resumed => "resumed",
+            Self::Expired => "expired",
+            Self::TakenOver => "taken_over",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// Why a call or a step failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorType {
+    /// The tool reported a failure in its result.
+    ToolError,
+    /// A fault of this kind.
+    Fault(FaultKind),
+    /// An upstream's error of this code.
+    Code(i64),
+    /// The caller left.
+    Cancelled,
+}
+
+impl ErrorType {
+    /// The word for metrics, traces and the console. It never contains a text of a client or an upstream.
+    pub fn name(self) -> Cow<'static, str> {
+        match self {
+            Self::ToolError => "tool_error".into(),
+            Self::Fault(kind) if kind.name().contains('-') => kind.name().replace('-', "_").into(),
+            Self::Fault(kind) => kind.name().into(),
+            Self::Code(code) => code.to_string().into(),
+            Self::Cancelled => "cancelled".into(),
+        }
+    }
+}
+
+/// A step that has started. It ends when it is dropped.
+#[must_use = "the step ends when the guard is dropped"]
+pub struct StepGuard {
+    record: Arc<CallRecord>,
+    /// `None` beyond the maximum number of steps.
+    index: Option<u16>,
+    span_id: Option<[u8; 8]>,
+    error: Option<ErrorType>,
+}
+
+impl StepGuard {
+    pub(super) fn new(
+        record: Arc<CallRecord>,
+        index: Option<u16>,
+        span_id: Option<[u8; 8]>,
+    ) -> Self {
+        Self { record, index, span_id, error: None }
+    }
+
+    /// The record that the step belongs to.
+    pub fn record(&self) -> &Arc<CallRecord> {
+        &self.record
+    }
+
+    /// The number of the step. `None` if the record has too many steps to keep this one.
+    pub fn index(&self) -> Option<u16> {
+        self.index
+    }
+
+    /// The span of the step, if the call is sampled.
+    pub fn span_id(&self) -> Option<[u8; 8]> {
+        self.span_id
+    }
+
+    /// Ends the step with this error.
+    pub fn end(mut self, error: Option<ErrorType>) {
+        self.error = error;
+    }
+
+    /// Sets the error of a step that is dropped without [`end`](Self::end), as when its call is cancelled.
+    pub fn set_error(&mut self, error: Option<ErrorType>) {
+        self.error = error;
+    }
+
+    /// Changes what is known of the step.
+    pub fn change(&self, change: impl FnOnce(&mut StepKind)) {
+        self.record.change_step(self.index, change);
+    }
+}
+
+impl Drop for StepGuard {
+    fn drop(&mut self) {
+        self.record.end_step(self.index, self.error);
+    }
+}
+
+impl fmt::Debug for StepGuard {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("StepGuard").field("index", &self.index).finish_non_exhaustive()
+    }
+}
