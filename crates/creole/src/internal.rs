@@ -196,6 +196,7 @@ pub mod telemetry {
     pub use crate::telemetry::steps::{
         Decision, ErrorType, MAX_STEPS, ParkedEnd, Step, StepGuard, StepKind, Translation,
     };
+    pub use crate::telemetry::trace;
     pub use crate::telemetry::trace::{CallTrace, Link, MAX_LINKS, TraceSettings};
     pub use crate::telemetry::{Modes, Telemetry};
 }

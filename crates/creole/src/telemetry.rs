@@ -11,7 +11,7 @@ pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod request_log;
 pub(crate) mod steps;
-pub(crate) mod trace;
+pub mod trace;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,34 +1,20 @@
-//! Trace contexts, and how calls become parts of traces.
+//! Trace contexts in W3C's form: which calls are sampled, what is read from a request, and what an upstream gets.
+//!
+//! A malformed context counts as absent. It is never an error for the client, and it is never forwarded.
 
-/// How calls become parts of traces: what is sampled, and whose context is trusted.
-#[derive(Debug, Default)]
-pub struct TraceSettings {}
+mod baggage;
+mod call_trace;
+mod context;
+mod current;
+mod ids;
+mod incoming;
+mod outgoing;
+mod settings;
 
-/// The place of a call in a trace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CallTrace {
-    /// The trace.
-    pub trace_id: [u8; 16],
-    /// The span of the call.
-    pub span_id: [u8; 8],
-    /// The span of the caller.
-    pub parent: Option<[u8; 8]>,
-    /// Other spans that the call belongs to. At most [`MAX_LINKS`].
-    pub links: Vec<Link>,
-    /// Whether the spans of the call are exported.
-    pub is_sampled: bool,
-    /// The `tracestate` of the caller.
-    pub tracestate: Option<Box<str>>,
-}
-
-/// The maximum number of links of one call.
-pub const MAX_LINKS: usize = 16;
-
-/// A span of a call that another call belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// Its trace.
-    pub trace_id: [u8; 16],
-    /// The span.
-    pub span_id: [u8; 8],
-}
+pub use call_trace::{CallTrace, MAX_LINKS};
+pub use context::{Link, SpanId, TraceContext, TraceId, hex};
+pub use current::{CurrentSpan, current_span};
+pub use ids::{new_span_id, new_trace_id};
+pub use incoming::{IncomingTrace, TraceHeaders};
+pub use outgoing::{OutgoingTrace, Propagation, ReceivedTrace};
+pub use settings::{ParentTrust, Sampler, TraceSettings};
