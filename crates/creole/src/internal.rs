@@ -199,6 +199,17 @@ pub mod telemetry {
     pub use crate::telemetry::trace;
     pub use crate::telemetry::trace::{CallTrace, Link, MAX_LINKS, TraceSettings};
     pub use crate::telemetry::{Modes, Telemetry};
+
+    /// Metrics: the table of their names, and the registry of their series.
+    pub mod metrics {
+        pub use crate::telemetry::metrics::{
+            CollectedValues, CollectorGuard, Counter, Exemplar, FamilySnapshot, Gauge, GaugeGuard,
+            Histogram, HistogramValue, Label, MAX_LABELLED_ITEMS, MAX_SERIES,
+            MAX_SERIES_PER_METRIC, MetricDef, MetricKind, Metrics, NetworkTransport, OTHER,
+            OVERFLOW, OperationSeries, Operations, OwnedSeries, SeriesSnapshot, SeriesValue,
+            Snapshot, TracedCall, Unit, UpDownGauge, table,
+        };
+    }
 }
 
 /// TLS to servers that are no HTTP servers.

@@ -71,6 +71,7 @@ impl Telemetry {
 
     /// Counts and measures calls from now on.
     pub fn enable_metrics(&self) {
+        self.shared.metrics.enable();
         self.set_mode(Modes::METRICS, true);
     }
 
