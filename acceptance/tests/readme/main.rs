@@ -8,14 +8,16 @@
 //!   which is not rebuilt. Each must exit with 0.
 //! - A command that listens (`--http`) gets the shutdown signal after three seconds, and must then exit with 0. Port
 //!   8080 in it and in its output stands for any port, because 8080 may be in use.
-//! - A command that listens and ends with ` &` runs in the background until the document ends. Port 8080 in the
-//!   document then stands for its port.
+//! - A command that ends with ` &` runs in the background until the document ends, and must listen. Port 8080 in the
+//!   document then stands for its port. Ports 8443, 9464 and 9090 stand for ports of this run everywhere.
 //! - In a document with `creole login`, `https://mcp.example.com` stands for a server that `oidc-provider` protects, and
 //!   `https://id.example.com` for its issuer, whose tokens a server of the document may accept. The browser is a program
 //!   that approves. Without Node.js such a document is skipped, which is reported on stderr, and is a failure with
 //!   `CI=true`.
-//! - A command with `python3` is skipped where there is none. The skip is reported on stderr, and is a failure with
-//!   `CI=true`.
+//! - Commands that begin with `openssl`, `promtool` or `cp` are run too, and `curl` if it has the address of a server of
+//!   the document. A command with one of them, `prometheus` or `python3` is skipped where that program is missing. The
+//!   skip is reported on stderr, and is a failure with `CI=true`.
+//! - `packaging/` in a command is the folder of the repository.
 //! - `cargo install --path P` needs a crate at P, and `cargo xtask T` a task T. Other lines are not run, which is
 //!   reported on stderr. Comments and empty lines are ignored.
 //! - A block marked `text` or `json` directly after it is the output of these commands, stdout and then stderr. `…`
@@ -33,17 +35,19 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 #![allow(clippy::print_stderr, reason = "a line that is not run is reported on stderr")]
 
-use std::fs;
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+mod block;
+mod command;
+mod stage;
 
-use creole_acceptance::peers::idp::{self, IdentityProvider};
-use creole_acceptance::peers::if_installed;
-use creole_acceptance::process_under_test::{ChildGuard, PATIENCE, shell};
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use creole_acceptance::stage::stdio::repository;
-use creole_test_wait::blocking::within;
 use serde_json::Value;
+
+use block::{Block, blocks};
+use command::{Kind, kind, run};
+use stage::Stage;
 
 #[test]
 fn the_examples_of_the_documents_are_correct() {
@@ -75,51 +79,10 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// A fenced block.
-#[derive(Debug, PartialEq)]
-struct Block {
-    /// The number of its first line.
-    line: usize,
-    /// Its info string.
-    mark: String,
-    text: String,
-    /// Whether only empty lines separate it from the block before.
-    follows: bool,
-}
-
-fn blocks(document: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let (mut open, mut follows) = (false, false);
-    for (index, line) in document.lines().enumerate() {
-        match (line.trim_start().strip_prefix("```"), open) {
-            (Some(mark), false) => {
-                let mark = mark.trim().to_owned();
-                blocks.push(Block { line: index + 2, mark, text: String::new(), follows });
-                open = true;
-            }
-            (Some(_), true) => (open, follows) = (false, true),
-            (None, true) => {
-                let text = &mut blocks.last_mut().expect("an open block").text;
-                text.push_str(line);
-                text.push('\n');
-            }
-            (None, false) => follows = follows && line.trim().is_empty(),
-        }
-    }
-    blocks
-}
-
 /// The errors in a document, each with its line number.
 fn check(document: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
-    let mut stage =
-        Stage { folder: folder.path(), port: None, background: Vec::new(), provider: None };
-    if document.contains("creole login ") {
-        stage.provider = idp::provider(&[]);
-        if stage.provider.is_none() {
-            return Vec::new();
-        }
-    }
+    let Some(mut stage) = Stage::new(folder.path(), document) else { return Vec::new() };
     let blocks = blocks(document);
     let mut problems = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
@@ -127,7 +90,7 @@ fn check(document: &str) -> Vec<String> {
         let result = match block.mark.as_str() {
             "sh" => check_commands(&block.text, shown, &mut stage),
             "toml" => check_configuration(&block.text, &stage),
-            "js" | "python" | "yaml" => keep(&block.text, folder.path()),
+            "js" | "python" | "yaml" => keep(&stage.with_addresses(&block.text), folder.path()),
             "json" if index == 0 || !block.follows || blocks[index - 1].mark != "sh" => {
                 check_json(&block.text)
             }
@@ -136,62 +99,6 @@ fn check(document: &str) -> Vec<String> {
         problems.extend(result.err().map(|problem| format!("{}: {problem}", block.line)));
     }
     problems
-}
-
-/// The folder and the port for the commands of a document.
-struct Stage<'a> {
-    folder: &'a Path,
-    /// The port of the background command.
-    port: Option<u16>,
-    background: Vec<ChildGuard>,
-    /// The authorization server of the document.
-    provider: Option<IdentityProvider>,
-}
-
-/// The server and the issuer that documents show.
-const SHOWN: [&str; 2] = ["https://mcp.example.com", "https://id.example.com"];
-
-impl Stage<'_> {
-    /// Starts a command that listens, and waits until it does.
-    fn start(&mut self, command: &str) -> Result<(), String> {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.map_err(|error| error.to_string())?.port();
-        self.port = Some(port);
-        let command = self.with_addresses(&format!("exec {command}"));
-        let mut shell = shell(self.folder, &command);
-        shell.stdout(Stdio::null()).stderr(Stdio::null());
-        self.background.push(ChildGuard::start(&mut shell));
-        within(PATIENCE, || TcpStream::connect(("127.0.0.1", port)).is_ok())
-            .ok_or_else(|| format!("{command} does not listen"))
-    }
-
-    /// The text with the addresses of this run.
-    fn with_addresses(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        if let Some(provider) = &self.provider {
-            let real = [provider.server(""), provider.issuer()];
-            for (shown, real) in SHOWN.iter().zip(&real) {
-                text = text.replace(shown, real);
-            }
-        }
-        match self.port {
-            Some(port) => text.replace(":8080", &format!(":{port}")),
-            None => text,
-        }
-    }
-
-    /// The output with the addresses that the documents show.
-    fn shown(&self, printed: &str) -> String {
-        let mut text = printed.to_owned();
-        if let Some(provider) = &self.provider {
-            text = text.replace(&provider.server(""), SHOWN[0]);
-            text = text.replace(&provider.issuer(), SHOWN[1]);
-        }
-        if let Some(port) = self.port {
-            text = text.replace(&format!("127.0.0.1:{port}"), "127.0.0.1:8080");
-        }
-        shown_port(&text)
-    }
 }
 
 /// Stores a file that a document shows, if its first line names it.
@@ -258,100 +165,6 @@ fn is_command(line: &str) -> bool {
     !line.is_empty() && !line.starts_with('#')
 }
 
-/// How a command line is handled.
-enum Kind<'a> {
-    /// It is run.
-    Ours,
-    /// It is started in the background.
-    Background(&'a str),
-    /// It is only checked.
-    Checked(Result<(), String>),
-    /// It is ignored.
-    Foreign,
-}
-
-fn kind(command: &str) -> Kind<'_> {
-    if command.contains("python3") && !has_python() {
-        return Kind::Foreign;
-    }
-    if let Some(command) = command.strip_prefix("creole").and_then(|_| command.strip_suffix(" &")) {
-        return Kind::Background(command);
-    }
-    let words: Vec<&str> = command.split_whitespace().collect();
-    match words.as_slice() {
-        ["creole" | "echo" | "printf", ..] | ["cargo", "run", ..] => Kind::Ours,
-        ["cargo", "install", rest @ ..] => Kind::Checked(check_install(rest)),
-        ["cargo", "xtask", rest @ ..] => Kind::Checked(check_chore(rest)),
-        _ => Kind::Foreign,
-    }
-}
-
-/// Whether Python is installed for the servers that documents show.
-fn has_python() -> bool {
-    let mut python = Command::new("python3");
-    python.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    if_installed("python3", python.status()).is_some()
-}
-
-fn check_install(words: &[&str]) -> Result<(), String> {
-    let path = words.iter().skip_while(|word| **word != "--path").nth(1);
-    let manifest = path.map(|path| repository().join(path).join("Cargo.toml"));
-    match manifest {
-        Some(manifest) if !manifest.is_file() => Err(format!("no {}", manifest.display())),
-        _ => Ok(()),
-    }
-}
-
-/// Checks that a line in the usage of `xtask` begins with this task.
-fn check_chore(words: &[&str]) -> Result<(), String> {
-    let plain: Vec<&str> =
-        words.iter().take_while(|word| !word.starts_with(['-', '#'])).copied().collect();
-    let usage = fs::read_to_string(repository().join("xtask/src/main.rs")).unwrap();
-    let chore = plain.join(" ");
-    let known = usage.lines().any(|line| line.trim_start().starts_with(&format!("{chore} ")));
-    if known { Ok(()) } else { Err(format!("`cargo xtask` has no task `{chore}`")) }
-}
-
-/// Runs a command in a shell. Returns its output, as `Err` if it failed.
-fn run(command: &str, stage: &Stage<'_>) -> Result<String, String> {
-    let mut shell = shell(stage.folder, &ended(&stage.with_addresses(&ours(command))));
-    shell.env("NO_COLOR", "1").env("BROWSER", env!("CARGO_BIN_EXE_test-browser"));
-    let output = shell.output().unwrap();
-    let printed = [output.stdout, output.stderr].concat();
-    let printed = stage.shown(&String::from_utf8_lossy(&printed));
-    if output.status.success() { Ok(printed) } else { Err(printed) }
-}
-
-/// The command with `creole` in place of the cargo command that would build and run it.
-fn ours(command: &str) -> String {
-    let Some(start) = command.find("cargo run ") else { return command.to_owned() };
-    let Some(end) = command[start..].find(" -- ") else { return command.to_owned() };
-    let cargo = &command[start..start + end];
-    if !cargo.contains("creole-cli") {
-        return command.to_owned();
-    }
-    format!("{}creole {}", &command[..start], &command[start + end + 4..])
-}
-
-/// The command, with a time limit if it would run forever.
-fn ended(command: &str) -> String {
-    match command.contains(" --http ") {
-        true => format!("timeout --preserve-status 3 {}", command.replace(":8080", ":0")),
-        false => command.to_owned(),
-    }
-}
-
-/// The output, with the port that the documents show.
-fn shown_port(printed: &str) -> String {
-    const ADDRESS: &str = "http://127.0.0.1:";
-    let Some(offset) = printed.find(ADDRESS) else { return printed.to_owned() };
-    let (before, after) = printed.split_at(offset + ADDRESS.len());
-    format!(
-        "{before}8080{}",
-        after.trim_start_matches(|character: char| character.is_ascii_digit())
-    )
-}
-
 /// Whether a text matches a pattern, in which `…` stands for any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('…');
@@ -368,25 +181,6 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 fn say(line: &str) {
     eprintln!("{line}");
-}
-
-#[test]
-fn a_block_is_recognised_by_its_mark_and_its_context() {
-    let document = "```sh\na\n```\n\n```text\nb\n```\nprose\n```json\n{}\n```\n";
-    let found: Vec<_> = blocks(document)
-        .into_iter()
-        .map(|block| (block.line, block.mark, block.text, block.follows))
-        .collect();
-    let block =
-        |line, mark: &str, text: &str, follows| (line, mark.to_owned(), text.to_owned(), follows);
-    assert_eq!(
-        found,
-        [
-            block(2, "sh", "a\n", false),
-            block(6, "text", "b\n", true),
-            block(10, "json", "{}\n", false)
-        ]
-    );
 }
 
 #[test]
