@@ -1,6 +1,7 @@
 //! Starts the server of a plan in this process.
 
 use creole::internal::process::Reaper;
+use creole::internal::telemetry::Telemetry;
 use creole_config::{InstanceOptions, Plan, ServerInstance};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::{Builder, Runtime};
@@ -31,13 +32,17 @@ pub(crate) fn only_server(plan: &Plan, name: &str) -> Result<Plan, Failure> {
 pub(crate) async fn start_instance(
     plan: &Plan,
     args: &ServeArgs,
+    telemetry: &Telemetry,
     affinity: Affinity,
 ) -> Result<ServerInstance, Failure> {
-    Ok(ServerInstance::new(plan, &instance_options(args)?, affinity).await?)
+    Ok(ServerInstance::new(plan, &instance_options(args, telemetry)?, affinity).await?)
 }
 
 /// The options of the command line for the servers of a plan.
-pub(crate) fn instance_options(args: &ServeArgs) -> Result<InstanceOptions, Failure> {
+pub(crate) fn instance_options(
+    args: &ServeArgs,
+    telemetry: &Telemetry,
+) -> Result<InstanceOptions, Failure> {
     let program = match args.command.is_empty() {
         true => None,
         false => Some(target::program_address(&args.command, &args.environment)?),
@@ -46,6 +51,7 @@ pub(crate) fn instance_options(args: &ServeArgs) -> Result<InstanceOptions, Fail
         debug: args.debug,
         program,
         transparent: args.chosen.is_default(),
+        telemetry: telemetry.clone(),
         start_reaper,
     })
 }

@@ -7,6 +7,7 @@ use creole::internal::catch_panic;
 use creole::internal::process::Reaper;
 use creole::internal::replacement::Replacement;
 use creole::internal::replicas::Replicas;
+use creole::internal::telemetry::Telemetry;
 use creole::state::{State, StateLimits};
 use creole::{Sealer, Secrets, Server, Service};
 use creole_gateway::federation::{Federation, FederationReplacement};
@@ -29,6 +30,8 @@ pub struct InstanceOptions {
     pub program: Option<Address>,
     /// Whether the server passes that program's identity on as its own.
     pub transparent: bool,
+    /// The telemetry of the process, which all its servers and upstreams share.
+    pub telemetry: Telemetry,
     /// Starts the reaper, which ends the child programs if this process is killed. `None` if it cannot start.
     pub start_reaper: fn() -> Option<Reaper>,
 }
@@ -229,7 +232,7 @@ fn build_server(
     let packs = PackOptions { reaper: reaper.cloned(), ..PackOptions::default() };
     let server = assemble_with_site(plan, &packs, site, federation);
     let server = server.map_err(|refusal| RunError::Serve(refusal.to_string()))?;
-    Ok(server.debug(options.debug))
+    Ok(server.debug(options.debug).telemetry(options.telemetry.clone()))
 }
 
 /// The settings of the planned upstreams and of the program on the command line. Over stdio there is one caller, which
@@ -257,6 +260,7 @@ fn upstream_settings(
         }
         planned.input_timeout = plan.server.limits.input_timeout;
         planned.replicas = peers.cloned();
+        planned.telemetry = options.telemetry.clone();
         servers.push(planned);
     }
     if let Some(address) = program {
@@ -269,6 +273,7 @@ fn upstream_settings(
             transparent,
             input_timeout: timeout,
             replicas: peers,
+            telemetry: options.telemetry.clone(),
             ..defaults
         });
     }

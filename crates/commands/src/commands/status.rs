@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use creole::client::Address;
+use creole::internal::telemetry::Telemetry;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
@@ -40,7 +41,13 @@ fn config_status(wanted: &target::ConfigTarget<'_>) -> Result<Vec<UpstreamRow>, 
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let rows = runtime.block_on(async {
         // There is no client, so no upstream waits for its only caller.
-        let served = start_instance(&plan, &ServeArgs::default(), Affinity::Principal).await?;
+        let served = start_instance(
+            &plan,
+            &ServeArgs::default(),
+            &Telemetry::default(),
+            Affinity::Principal,
+        )
+        .await?;
         progress::with_progress(served.federation.wait_until_settled()).await;
         let rows: Vec<UpstreamRow> =
             served.federation.status().iter().map(UpstreamRow::from).collect();

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::client::{LineServer, Transport};
+use creole::internal::telemetry::Telemetry;
 use creole::proto::dialect::Dialect;
 use creole::stream::memory_pair;
 use creole_config::plan::LogPlan;
@@ -61,7 +62,13 @@ impl LoadedConfig {
 
     /// Serves the configuration until its client disconnects.
     pub(super) async fn start(self) -> Result<InProcessServer, Failure> {
-        let served = start_instance(&self.plan, &ServeArgs::default(), Affinity::Single).await?;
+        let served = start_instance(
+            &self.plan,
+            &ServeArgs::default(),
+            &Telemetry::default(),
+            Affinity::Single,
+        )
+        .await?;
         let upstreams = ConfigUpstreams {
             federation: served.federation.clone(),
             documents: documents(&self.plan),

@@ -45,8 +45,13 @@ async fn served(folder: &TempDir) -> (Arc<Reloader>, Authenticator) {
     write(folder, 1);
     fs::write(folder.path().join("seal"), "0".repeat(64)).unwrap();
     let host = FileHost(folder.path().join("creole.toml"));
-    let options =
-        InstanceOptions { debug: false, program: None, transparent: false, start_reaper: || None };
+    let options = InstanceOptions {
+        debug: false,
+        program: None,
+        transparent: false,
+        start_reaper: || None,
+        telemetry: creole::internal::telemetry::Telemetry::default(),
+    };
     let plan = host.load_plan().unwrap();
     let served = ServerInstance::new(&plan, &options, Affinity::Principal).await.unwrap();
     let auth = plan.auth.as_ref().unwrap();

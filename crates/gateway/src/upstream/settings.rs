@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use creole::client::Address;
 use creole::internal::replicas::Replicas;
+use creole::internal::telemetry::Telemetry;
 use creole::proto::client::ClientLimits;
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::revision::Rules;
@@ -82,6 +83,8 @@ pub struct UpstreamSettings {
     pub configuration: Option<SettingsOrigin>,
     /// The replicas that share the state, if there are any. A caller may return to any of them.
     pub replicas: Option<Replicas>,
+    /// The telemetry of the process.
+    pub telemetry: Telemetry,
 }
 
 impl UpstreamSettings {
@@ -105,6 +108,7 @@ impl UpstreamSettings {
             retried_tools: Vec::new(),
             configuration: None,
             replicas: None,
+            telemetry: Telemetry::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use creole::internal::telemetry::Telemetry;
 use creole_config::Plan;
 use creole_config::plan::layer::{LayerPlan, build};
 use creole_gateway::federation::Federation;
@@ -105,7 +106,9 @@ fn each_an_error(lines: &[String]) -> String {
 
 /// Serves a plan without a client, until all its upstreams are ready or have failed.
 async fn run_until_settled(plan: &Plan) -> Result<(Vec<String>, Vec<UpstreamRow>), Failure> {
-    let served = start_instance(plan, &ServeArgs::default(), Affinity::Principal).await?;
+    let served =
+        start_instance(plan, &ServeArgs::default(), &Telemetry::default(), Affinity::Principal)
+            .await?;
     progress::with_progress(served.federation.wait_until_settled()).await;
     let mut invalid = Vec::new();
     for recipe in plan.offered_recipes() {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use creole::auth::Authenticator;
+use creole::internal::telemetry::Telemetry;
 use creole_config::plan::ClientScope;
 use creole_config::{ConfigSource, Plan, ReloadHost, Reloader, ServerInstance};
 
@@ -20,12 +21,13 @@ use crate::{log, output};
 pub(super) fn reloader(
     plan: &Plan,
     args: &ServeArgs,
+    telemetry: &Telemetry,
     instances: Vec<ServerInstance>,
     callers: Option<Authenticator>,
     scope: ClientScope,
 ) -> Result<Arc<Reloader>, Failure> {
     let host = Arc::new(ServeHost(args.clone()));
-    Ok(Reloader::new(plan, host, instance_options(args)?, instances, callers, scope))
+    Ok(Reloader::new(plan, host, instance_options(args, telemetry)?, instances, callers, scope))
 }
 
 /// The process that `creole serve` runs in.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use creole::auth::Authenticator;
 use creole::internal::budget::Budget;
+use creole::internal::telemetry::Telemetry;
 use creole::serve::http::{
     Certificates, Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method,
     ResourceGate, Route, Router,
@@ -55,9 +56,9 @@ async fn listen(
     if let Some(bytes) = http.limits.max_buffered {
         Budget::of_process().set_max_bytes(bytes);
     }
-    let drain = Drain::new();
+    let (drain, telemetry) = (Drain::new(), Telemetry::default());
     let Prerequisites { certificates, authenticator: callers } = prerequisites;
-    let (router, served) = router(plan, http, args, &drain, callers.as_ref()).await?;
+    let (router, served) = router(plan, http, args, &telemetry, &drain, callers.as_ref()).await?;
     let cannot = |error| listen_failure(http.listen, &error);
     let mut listener = Listener::bind(http.listen, limits(http)).await.map_err(cannot)?;
     let address = listener.address().map_err(cannot)?;
@@ -66,7 +67,7 @@ async fn listen(
         listener = listener.tls(Arc::clone(&certificates));
         reloads.push(Box::new(move || reload_certificates(&certificates)));
     }
-    let renewal = reloader(plan, args, served, callers, ClientScope::Many)?;
+    let renewal = reloader(plan, args, &telemetry, served, callers, ClientScope::Many)?;
     renewal.watch();
     let result = signals::listen(drain, Arc::clone(&renewal), reloads);
     result.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
@@ -140,6 +141,7 @@ async fn router(
     plan: &Plan,
     http: &HttpPlan,
     args: &ServeArgs,
+    telemetry: &Telemetry,
     drain: &Drain,
     callers: Option<&Authenticator>,
 ) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>), Failure> {
@@ -154,7 +156,7 @@ async fn router(
         // HTTP+SSE, the oldest transport, has one path, which leads to the first server.
         let old_sse = http.legacy_sse.clone().filter(|_| index == 0);
         let path = path(plan, http);
-        let served = start_instance(plan, args, Affinity::Principal).await?;
+        let served = start_instance(plan, args, telemetry, Affinity::Principal).await?;
         if let Some(callers) = callers {
             callers.set_state(&served.state);
         }

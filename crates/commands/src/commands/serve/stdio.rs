@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use creole::EndReason;
+use creole::internal::telemetry::Telemetry;
 use creole_config::Plan;
 use creole_config::plan::ClientScope;
 use creole_gateway::upstream::Affinity;
@@ -33,10 +34,11 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     }
     // One thread: a stdio server has one client, and starting a pool costs more than it gains.
     let runtime = runtime(&mut Builder::new_current_thread())?;
+    let telemetry = Telemetry::default();
     runtime.block_on(async {
-        let served = start_instance(only, args, Affinity::Single).await?;
+        let served = start_instance(only, args, &telemetry, Affinity::Single).await?;
         let service = served.service.clone();
-        let renewal = reloader(plan, args, vec![served], None, ClientScope::Single)?;
+        let renewal = reloader(plan, args, &telemetry, vec![served], None, ClientScope::Single)?;
         renewal.watch();
         if renewal.has_file() {
             let result = signals::listen_for_reloads(&renewal);
