@@ -7,14 +7,11 @@
 
 mod access_tokens;
 pub(crate) mod challenge;
-pub(crate) mod credential_text;
+pub(crate) mod credential_files;
 mod denial;
 mod error;
-pub(crate) mod expiry;
-pub(crate) mod file;
 mod fingerprints;
 mod header;
-pub(crate) mod keys;
 mod loaded_credentials;
 mod login_throttle;
 pub mod oauth;
@@ -25,7 +22,6 @@ mod requirement;
 pub(crate) mod resource;
 pub(crate) mod secret;
 mod single_flight;
-mod users;
 
 #[cfg(test)]
 mod tests;
@@ -44,8 +40,8 @@ use serde_json::Value;
 
 pub use crate::principal::{Principal, TokenIdentity, TokenMethod};
 pub use crate::scopes::{ExpandedScopes, ScopeDenial, ScopeRule, ScopeRules};
+pub use credential_files::keys::BearerKey;
 pub use error::AuthError;
-pub use keys::BearerKey;
 pub(crate) use login_throttle::network_prefix;
 pub use oauth_settings::OAuthSettings;
 pub use request::{AuthRequest, RequestDetails};
@@ -55,16 +51,16 @@ pub use resource::{DpopMode, ProtectedResource, ResourceSettings};
 
 use crate::state::State;
 use challenge::Challenge;
+use credential_files::keys::BearerKeys;
+use credential_files::users::Users;
 use denial::DenialReason;
 use fingerprints::{AttemptFingerprints, Fingerprints};
 use header::PresentedCredentials;
-use keys::BearerKeys;
 use loaded_credentials::LoadedCredentials;
 use login_throttle::LoginThrottle;
 use oauth::VerifierParts;
 use password::pool::{PasswordPool, PoolBusy};
 use secret::Secret;
-use users::Users;
 
 /// A SHA-256.
 type Digest = [u8; 32];

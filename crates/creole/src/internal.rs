@@ -63,10 +63,10 @@ pub mod client {
 #[cfg(feature = "http")]
 pub mod credential_files {
     pub use crate::auth::ParsedCredentials;
-    pub use crate::auth::credential_text::CredentialText;
-    pub use crate::auth::expiry::{Expiry, ParseExpiryError};
-    pub use crate::auth::file::{CredentialKind, read_credential_file};
-    pub use crate::auth::keys::NewKey;
+    pub use crate::auth::credential_files::credential_text::CredentialText;
+    pub use crate::auth::credential_files::expiry::{Expiry, ParseExpiryError};
+    pub use crate::auth::credential_files::file::{CredentialKind, read_credential_file};
+    pub use crate::auth::credential_files::keys::NewKey;
     pub use crate::auth::secret::Secret;
 
     /// Passwords.

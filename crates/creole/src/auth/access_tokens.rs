@@ -6,8 +6,8 @@ use creole_oauth::resource::TokenShape;
 use http::HeaderValue;
 
 use super::challenge::Challenge;
+use super::credential_files::keys::KEY_PREFIX;
 use super::header::PresentedCredentials;
-use super::keys::KEY_PREFIX;
 use super::oauth::{TokenCall, TokenDecision, TokenScheme};
 use super::request::AuthRequest;
 use super::resource::{DpopMode, ProtectedResource};

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::auth::challenge::{Challenge, Schemes};
+use crate::auth::credential_files::file::{self, CredentialKind};
+use crate::auth::credential_files::keys::BearerKeys;
+use crate::auth::credential_files::users::Users;
 use crate::auth::denial::{Denial, DenialReason};
-use crate::auth::file::{self, CredentialKind};
 use crate::auth::fingerprints::Fingerprints;
-use crate::auth::keys::BearerKeys;
 use crate::auth::oauth::{TokenVerifier, VerifierParts};
 use crate::auth::password::cache::PasswordCache;
 use crate::auth::single_flight::SingleFlight;
-use crate::auth::users::Users;
 use crate::auth::{
     AuthDecision, AuthError, AuthRequest, AuthSettings, PasswordCheck, Principal,
     ProtectedResource, ResourceSettings,

@@ -15,7 +15,7 @@ use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::keys::NewKey;
+use super::credential_files::keys::NewKey;
 use super::*;
 use crate::seal::digest;
 
@@ -221,7 +221,7 @@ fn keys_are_long_and_random_and_end_as_they_should() {
     for NewKey { key, sha256 } in &keys {
         let text = std::str::from_utf8(key.expose()).unwrap();
         assert_eq!((text.len(), text.starts_with("creole_")), (50, true));
-        assert_eq!(file::digest_of_hex(sha256), Some(digest(key.expose())));
+        assert_eq!(credential_files::file::digest_of_hex(sha256), Some(digest(key.expose())));
     }
     let different: HashSet<&str> = keys.iter().map(|key| key.sha256.as_str()).collect();
     assert_eq!(different.len(), keys.len());

@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 use argon2::password_hash::phc::PasswordHash;
 
-use super::error::AuthError;
 use super::expiry::Expiry;
-use super::{Digest, password};
+use crate::auth::error::AuthError;
+use crate::auth::{Digest, password};
 
 /// Maximum size of a file in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -30,7 +30,7 @@ const MAX_NAME_BYTES: usize = 64;
 const MAX_ROLES: usize = 32;
 
 /// The prefix of a key's SHA-256 in a file.
-pub(super) const KEY_HASH_PREFIX: &str = "$sha256$";
+pub(in crate::auth) const KEY_HASH_PREFIX: &str = "$sha256$";
 
 /// The kind of entries in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,22 +54,22 @@ impl CredentialKind {
 
 /// One user or key.
 #[derive(Clone, Debug)]
-pub(super) struct CredentialEntry {
-    pub(super) line: usize,
-    pub(super) name: String,
-    pub(super) credential: StoredCredential,
-    pub(super) roles: Arc<[Arc<str>]>,
+pub(in crate::auth) struct CredentialEntry {
+    pub(in crate::auth) line: usize,
+    pub(in crate::auth) name: String,
+    pub(in crate::auth) credential: StoredCredential,
+    pub(in crate::auth) roles: Arc<[Arc<str>]>,
 }
 
 /// The stored form of a secret.
 #[derive(Clone, Debug)]
-pub(super) enum StoredCredential {
+pub(in crate::auth) enum StoredCredential {
     Password(Arc<PasswordHash>),
     Key { digest: Digest, expires: Option<Expiry> },
 }
 
 /// Reads a file.
-pub(super) fn read_entries(
+pub(in crate::auth) fn read_entries(
     path: &Path,
     kind: CredentialKind,
 ) -> Result<Vec<CredentialEntry>, AuthError> {
@@ -136,7 +136,10 @@ fn check_mode(_path: &Path, _file: &File) -> Result<(), AuthError> {
 }
 
 /// The entries of a text.
-pub(super) fn parse(text: &str, kind: CredentialKind) -> Result<Vec<CredentialEntry>, AuthError> {
+pub(in crate::auth) fn parse(
+    text: &str,
+    kind: CredentialKind,
+) -> Result<Vec<CredentialEntry>, AuthError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut entries = Vec::new();
     let mut seen: HashMap<String, usize> = HashMap::new();
@@ -208,7 +211,7 @@ fn parse_key_credential(hash: &str, expires: Option<&str>) -> Result<StoredCrede
 }
 
 /// Parses a digest from 64 hexadecimal digits.
-pub(super) fn digest_of_hex(text: &str) -> Option<Digest> {
+pub(in crate::auth) fn digest_of_hex(text: &str) -> Option<Digest> {
     let nibble =
         |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let bytes = text.as_bytes();
@@ -222,13 +225,13 @@ pub(super) fn digest_of_hex(text: &str) -> Option<Digest> {
     Some(digest)
 }
 
-pub(super) fn parse_expiry(text: &str) -> Result<Expiry, AuthError> {
+pub(in crate::auth) fn parse_expiry(text: &str) -> Result<Expiry, AuthError> {
     let right = "write it like 2027-01-31 or 2027-01-31T12:00:00Z";
     text.parse().map_err(|_| AuthError::new("the expiry is not a valid date").help(right))
 }
 
 /// Names and roles are simple words, so that they mean the same in a header, a log and a list.
-pub(super) fn check_name(description: &str, name: &str) -> Result<(), AuthError> {
+pub(in crate::auth) fn check_name(description: &str, name: &str) -> Result<(), AuthError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+@".contains(&byte);
     if name.is_empty() {
         Err(AuthError::new(format!("the {description} is empty")))
@@ -249,7 +252,7 @@ fn parse_roles(text: &str) -> Result<Arc<[Arc<str>]>, AuthError> {
     check_roles(text.split(',').map(str::trim))
 }
 
-pub(super) fn check_roles<'a>(
+pub(in crate::auth) fn check_roles<'a>(
     roles: impl Iterator<Item = &'a str>,
 ) -> Result<Arc<[Arc<str>]>, AuthError> {
     let mut checked: Vec<Arc<str>> = Vec::new();
@@ -267,7 +270,11 @@ pub(super) fn check_roles<'a>(
 }
 
 /// The error with its file, and the command that would write a correct entry.
-pub(super) fn explain_error(error: AuthError, kind: CredentialKind, path: &Path) -> AuthError {
+pub(in crate::auth) fn explain_error(
+    error: AuthError,
+    kind: CredentialKind,
+    path: &Path,
+) -> AuthError {
     let shown = path.display();
     let command = match kind {
         CredentialKind::Users => {

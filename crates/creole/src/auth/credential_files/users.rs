@@ -6,12 +6,13 @@ use argon2::password_hash::phc::PasswordHash;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::file::{CredentialEntry, StoredCredential};
-use super::{Digest, Fingerprints, password};
+use crate::auth::fingerprints::Fingerprints;
+use crate::auth::{Digest, password};
 use crate::principal::Principal;
 
 /// The known users.
 #[derive(Debug)]
-pub(super) struct Users {
+pub(in crate::auth) struct Users {
     users: Vec<User>,
     /// The hash that is verified if there is no user at all.
     dummy_hash: Arc<PasswordHash>,
@@ -26,14 +27,14 @@ struct User {
 
 /// The hash to verify a password against, with its principal.
 #[derive(Debug)]
-pub(super) struct UserLookup {
-    pub(super) hash: Arc<PasswordHash>,
+pub(in crate::auth) struct UserLookup {
+    pub(in crate::auth) hash: Arc<PasswordHash>,
     /// `None` for an unknown name, whatever the password is.
-    pub(super) principal: Option<Principal>,
+    pub(in crate::auth) principal: Option<Principal>,
 }
 
 impl Users {
-    pub(super) fn new(entries: Vec<CredentialEntry>, fingerprints: &Fingerprints) -> Self {
+    pub(in crate::auth) fn new(entries: Vec<CredentialEntry>, fingerprints: &Fingerprints) -> Self {
         let user = |entry: CredentialEntry| match entry.credential {
             StoredCredential::Password(hash) => Some(User {
                 name: fingerprints.of(b"name", &[entry.name.as_bytes()]),
@@ -46,13 +47,13 @@ impl Users {
         Self { users, dummy_hash: Arc::new(password::dummy_hash()) }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::auth) fn len(&self) -> usize {
         self.users.len()
     }
 
     /// The hash for a name. For an unknown name it is the hash of some user, always the same one for that name: the
     /// cost is then that of a real user, also if the file has hashes of different cost.
-    pub(super) fn find(&self, name: &Digest) -> UserLookup {
+    pub(in crate::auth) fn find(&self, name: &Digest) -> UserLookup {
         let [first, second, third, fourth, ..] = *name;
         let number = u32::from_be_bytes([first, second, third, fourth]) as usize;
         let Some(stand_in) = number.checked_rem(self.users.len()) else {

@@ -11,12 +11,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use creole_proto::wire::hex;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 
-use super::denial::DenialReason;
-use super::error::AuthError;
 use super::expiry::Expiry;
+use super::file;
 use super::file::{CredentialEntry, StoredCredential};
-use super::secret::{Secret, SecretRef};
-use super::{Digest, file, random};
+use crate::auth::denial::DenialReason;
+use crate::auth::error::AuthError;
+use crate::auth::secret::{Secret, SecretRef};
+use crate::auth::{Digest, random};
 use crate::principal::Principal;
 use crate::seal::digest;
 
@@ -47,10 +48,10 @@ impl NewKey {
 /// A key of the configuration, given by its SHA-256.
 #[derive(Clone, Debug)]
 pub struct BearerKey {
-    pub(super) name: String,
-    pub(super) digest: Digest,
-    pub(super) roles: Arc<[Arc<str>]>,
-    pub(super) expires: Option<Expiry>,
+    pub(in crate::auth) name: String,
+    pub(in crate::auth) digest: Digest,
+    pub(in crate::auth) roles: Arc<[Arc<str>]>,
+    pub(in crate::auth) expires: Option<Expiry>,
 }
 
 impl BearerKey {
@@ -79,13 +80,13 @@ impl BearerKey {
 
 /// The accepted keys.
 #[derive(Debug, Default)]
-pub(super) struct BearerKeys {
+pub(in crate::auth) struct BearerKeys {
     keys: Vec<(Digest, Option<Expiry>, Principal)>,
 }
 
 impl BearerKeys {
     /// The keys of the configuration and those of the file together.
-    pub(super) fn new(
+    pub(in crate::auth) fn new(
         written: &[BearerKey],
         entries: Vec<CredentialEntry>,
     ) -> Result<Self, AuthError> {
@@ -117,12 +118,12 @@ impl BearerKeys {
         Ok(())
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::auth) fn len(&self) -> usize {
         self.keys.len()
     }
 
     /// The principal of a key, or the reason of the denial. Every key is compared, so that the time reveals nothing.
-    pub(super) fn find(&self, key: SecretRef<'_>) -> Result<&Principal, DenialReason> {
+    pub(in crate::auth) fn find(&self, key: SecretRef<'_>) -> Result<&Principal, DenialReason> {
         let given = digest(key.0);
         let mut found = u64::MAX;
         for (index, (known, ..)) in (0..).zip(&self.keys) {

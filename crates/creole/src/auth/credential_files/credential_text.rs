@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::AuthError;
 use super::expiry::Expiry;
 use super::file;
 use super::file::{CredentialEntry, CredentialKind};
 use super::keys::NewKey;
+use crate::auth::error::AuthError;
 
 /// The text of a file of users or keys, to be edited and written back.
 #[derive(Clone, Debug)]
