@@ -1,3 +1,5 @@
 //! Exports the telemetry of a server: metrics as Prometheus text, and spans, metrics and logs over OTLP.
 
+pub mod otlp;
 pub mod prometheus;
+mod semconv;

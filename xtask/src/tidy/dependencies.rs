@@ -65,7 +65,16 @@ const ALLOWED: &[Allowed] = &[
     (
         "creole-telemetry",
         &["creole", "creole-proto"],
-        &["bytes", "http", "hyper", "serde_json", "tokio", "tracing"],
+        &[
+            "base64",
+            "bytes",
+            "http",
+            "httpdate",
+            "opentelemetry-proto",
+            "prost",
+            "tokio",
+            "tracing",
+        ],
     ),
     (
         "creole-admin",

@@ -223,6 +223,11 @@ impl CallRecord {
         slots.iter().map(snapshot).collect()
     }
 
+    /// The number of steps so far.
+    pub fn step_count(&self) -> usize {
+        self.progress.steps.lock().len()
+    }
+
     /// The messages so far, in order.
     pub fn frames(&self) -> Vec<CapturedFrame> {
         self.progress.frames.lock().clone()

@@ -2,11 +2,14 @@
 
 use std::error::Error;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::header::{HOST, LOCATION, PROXY_AUTHORIZATION};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
@@ -86,6 +89,8 @@ pub struct Fetcher {
     is_encrypted: bool,
     proxies: Proxies,
     max_redirects: usize,
+    /// Whether only HTTP/2 is spoken, also without TLS.
+    is_http2_only: bool,
     /// The trusted root certificates in PEM form, if they are not the system's.
     certificates: Option<Arc<[u8]>>,
     /// Created for the first request: reading the system's certificates takes longer than the rest of the start.
@@ -109,6 +114,7 @@ impl Fetcher {
             is_encrypted,
             proxies,
             max_redirects: MAX_REDIRECTS,
+            is_http2_only: false,
             certificates: None,
             client: Arc::default(),
         }
@@ -118,6 +124,12 @@ impl Fetcher {
     #[must_use]
     pub fn with_certificates(self, certificates: Option<Arc<[u8]>>) -> Self {
         Self { certificates, client: Arc::default(), ..self }
+    }
+
+    /// The same for a service that speaks HTTP/2 only, also without TLS, as one of gRPC does.
+    #[must_use]
+    pub fn with_http2_only(self) -> Self {
+        Self { is_http2_only: true, client: Arc::default(), ..self }
     }
 
     /// The same with fewer redirects.
@@ -139,9 +151,13 @@ impl Fetcher {
         };
         let builder = HttpsConnectorBuilder::new().with_tls_config(client_config(trust)?);
         let builder = if is_encrypted { builder.https_only() } else { builder.https_or_http() };
-        let connector = builder.enable_all_versions().wrap_connector(connector);
+        let connector = match self.is_http2_only {
+            true => builder.enable_http2().wrap_connector(connector),
+            false => builder.enable_all_versions().wrap_connector(connector),
+        };
         let mut client = Client::builder(TokioExecutor::new());
         client
+            .http2_only(self.is_http2_only)
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new());
@@ -168,6 +184,30 @@ impl Fetcher {
             }
         }
         read_whole(self.send_once(sent, &url).await?, max_length).await
+    }
+
+    /// Sends a request and reads the whole response with its trailers. Redirects are returned.
+    ///
+    /// # Errors
+    /// When there is no response, or one that is longer than `max_length`.
+    pub async fn fetch_with_trailers(
+        &self,
+        sent: &FetchRequest,
+        max_length: usize,
+    ) -> Result<(Response<Bytes>, HeaderMap), FetchError> {
+        let (head, mut body) = self.send_once(sent, &sent.url).await?.into_parts();
+        let (mut whole, mut trailers) = (Vec::new(), HeaderMap::new());
+        while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            let broken = |_| FetchError::Unreachable("the response ended early".to_owned());
+            match frame.map_err(broken)?.into_data() {
+                Ok(piece) if whole.len() + piece.len() > max_length => {
+                    return Err(FetchError::TooLong);
+                }
+                Ok(piece) => whole.extend_from_slice(&piece),
+                Err(frame) => trailers.extend(frame.into_trailers().unwrap_or_default()),
+            }
+        }
+        Ok((Response::from_parts(head, whole.into()), trailers))
     }
 
     async fn send_once(
