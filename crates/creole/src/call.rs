@@ -7,11 +7,12 @@ mod context_layer;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use context_layer::{ContextLayer, ContextRewrite, rewrite_event};
+use creole_proto::fault::FaultKind;
 use creole_proto::model::{InputRequest, Level};
 use creole_proto::operation::{Caller, Event, Operation};
 use creole_proto::revision::Rules;
@@ -22,7 +23,8 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use crate::principal::Principal;
 use crate::scopes::ScopeRules;
-use crate::telemetry::record::CallRecord;
+use crate::telemetry::reader::Detail;
+use crate::telemetry::record::{CallRecord, EarlierCall};
 use crate::telemetry::steps::{StepGuard, StepKind};
 
 /// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
@@ -178,6 +180,9 @@ pub(crate) struct Round {
     pub(crate) answers: BTreeMap<String, Raw>,
     /// The state that the endpoint keeps between two rounds.
     pub(crate) state: Option<String>,
+    /// The record of the round before, for the telemetry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) earlier: Option<EarlierCall>,
 }
 
 struct CallShared {
@@ -195,7 +200,8 @@ struct CallShared {
     debug: bool,
     /// The task that the call runs as.
     task: Option<Box<str>>,
-    is_cancelled: AtomicBool,
+    /// [`CANCELLED`], and the kind of fault that the call ends with for its client, see [`Canceller::set_abort_fault`].
+    stopped: AtomicU8,
     cancelled: Notify,
     /// The client's reason for the cancellation.
     cancel_reason: CancelReason,
@@ -203,6 +209,15 @@ struct CallShared {
     denied_by: OnceLock<Arc<str>>,
     /// The record of the call, if a reader wants it.
     record: Option<Arc<CallRecord>>,
+}
+
+/// The flag of a cancelled call.
+const CANCELLED: u8 = 1;
+
+impl CallShared {
+    fn is_cancelled(&self) -> bool {
+        self.stopped.load(Ordering::Acquire) & CANCELLED != 0
+    }
 }
 
 /// The reason for a cancellation, once it is known.
@@ -218,6 +233,7 @@ impl Context {
         origin: Origin,
         channel: Arc<dyn ClientChannel>,
         debug: bool,
+        record: Option<Arc<CallRecord>>,
     ) -> Self {
         let Origin { principal, session_name: session, scopes } = origin;
         let stands_alone = session.is_none();
@@ -233,16 +249,21 @@ impl Context {
             is_sessionless: stands_alone,
             debug,
             task: None,
-            is_cancelled: AtomicBool::new(false),
+            stopped: AtomicU8::new(0),
             cancelled: Notify::new(),
             cancel_reason: CancelReason::default(),
             denied_by: OnceLock::new(),
-            record: None,
+            record,
         })
     }
 
     /// The context of the same call as a task. It has its own channel for events, and does not end with the request.
-    pub(crate) fn for_task(&self, id: &str, channel: Arc<dyn ClientChannel>) -> Self {
+    pub(crate) fn for_task(
+        &self,
+        id: &str,
+        channel: Arc<dyn ClientChannel>,
+        record: Option<Arc<CallRecord>>,
+    ) -> Self {
         Self::from_shared(CallShared {
             key: self.shared.key,
             caller: self.shared.caller.clone(),
@@ -253,11 +274,11 @@ impl Context {
             is_sessionless: self.shared.is_sessionless,
             debug: self.shared.debug,
             task: Some(id.into()),
-            is_cancelled: AtomicBool::new(false),
+            stopped: AtomicU8::new(0),
             cancelled: Notify::new(),
             cancel_reason: CancelReason::default(),
             denied_by: OnceLock::new(),
-            record: None,
+            record,
         })
     }
 
@@ -401,6 +422,32 @@ impl Context {
         self.record().map(|record| record.start_step(kind(), self.step))
     }
 
+    /// Records that the layer which handles the call changed it or its outcome.
+    #[doc(hidden)]
+    pub fn record_change(&self) {
+        if let Some((record, step)) = self.recorded_step() {
+            record.set_changed(step);
+        }
+    }
+
+    /// Starts a step for an input request to the client, if the call is recorded.
+    pub(crate) fn start_input_request(&self, input_request: &InputRequest) -> Option<StepGuard> {
+        let (record, parent) = self.recorded_step()?;
+        Some(record.start_input_request(input_request.method(), parent))
+    }
+
+    /// The record and the step that the next steps are parts of, if a reader wants the steps of the call.
+    pub(crate) fn recorded_step(&self) -> Option<(&Arc<CallRecord>, Option<u16>)> {
+        let record = self.record().filter(|record| record.detail() >= Detail::Steps)?;
+        Some((record, self.step))
+    }
+
+    /// The same context for the parts of a step.
+    pub(crate) fn in_step(mut self, step: Option<u16>) -> Self {
+        self.step = step.or(self.step);
+        self
+    }
+
     /// Reports progress, which also restarts the timeout of the call.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let message = message.map(str::to_owned);
@@ -435,7 +482,7 @@ impl Context {
 
     /// Whether the call is cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.shared.is_cancelled.load(Ordering::Acquire)
+        self.shared.is_cancelled()
     }
 
     /// The client's reason for the cancellation, once it is known.
@@ -499,12 +546,33 @@ impl Canceller {
 
     /// Whether the call is cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.shared.is_cancelled.load(Ordering::Acquire)
+        self.shared.is_cancelled()
+    }
+
+    /// Sets the fault that the client gets for a call that is not run to its end.
+    pub(crate) fn set_abort_fault(&self, kind: FaultKind) {
+        self.shared.stopped.fetch_or((kind as u8 + 1) << 1, Ordering::Relaxed);
+    }
+
+    /// The fault that the client gets for a call that was not run to its end. `None` if it gets no response.
+    pub(crate) fn abort_fault(&self) -> Option<FaultKind> {
+        let number = self.shared.stopped.load(Ordering::Relaxed) >> 1;
+        FaultKind::ALL.get(usize::from(number.checked_sub(1)?)).map(|(kind, _)| *kind)
+    }
+
+    /// The record of the call, if a reader wants it.
+    pub(crate) fn record(&self) -> Option<&Arc<CallRecord>> {
+        self.shared.record.as_ref()
+    }
+
+    /// The rule of a policy that refused the call.
+    pub(crate) fn denied_by(&self) -> Option<&Arc<str>> {
+        self.shared.denied_by.get()
     }
 
     /// Cancels the call.
     pub fn cancel(&self) {
-        self.shared.is_cancelled.store(true, Ordering::Release);
+        self.shared.stopped.fetch_or(CANCELLED, Ordering::Release);
         self.shared.cancelled.notify_waiters();
     }
 }

@@ -6,9 +6,12 @@ use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
 use creole_proto::operation::Outcome;
 
+mod recorded_layer;
+
 pub use crate::call::BoxFuture;
 use crate::call::{Call, ConnectionId};
 use crate::principal::Principal;
+use crate::telemetry::frames::FrameRedactor;
 
 /// Executes calls: a registry of tools, or a relay to an upstream.
 pub trait Endpoint: Send + Sync {
@@ -50,6 +53,24 @@ pub trait ViewerClass: Send + Sync {
 pub trait Middleware: Send + Sync {
     /// Handles one call; `next` is the rest of the chain.
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome>;
+
+    /// What kind of layer it is, in one word of the configuration.
+    #[doc(hidden)]
+    fn kind(&self) -> &'static str {
+        "layer"
+    }
+
+    /// The name that the operator gave it.
+    #[doc(hidden)]
+    fn name(&self) -> Option<&Arc<str>> {
+        None
+    }
+
+    /// A text without what the layer hides from callers. `None` if it hides nothing in texts.
+    #[doc(hidden)]
+    fn redact_text(&self, _text: &str) -> Option<String> {
+        None
+    }
 
     /// The definition as this layer lists it: unchanged, changed, or not at all. Called when an item is added, not when
     /// a list is read. `handle` has to reverse these changes in calls, and to reject calls of hidden items.
@@ -193,24 +214,47 @@ pub fn rewrite_definition(
     layers.iter().rev().try_fold(item, |item, layer| layer.rewrite_definition(kind, item))
 }
 
+/// Removes from texts what the layers hide from callers, if one of them does.
+pub(crate) fn redactor(layers: &Arc<[Arc<dyn Middleware>]>) -> Option<FrameRedactor> {
+    let hiding: Vec<_> =
+        layers.iter().filter(|layer| layer.redact_text("").is_some()).cloned().collect();
+    (!hiding.is_empty()).then(|| -> FrameRedactor {
+        Arc::new(move |text| {
+            let redact = |text: String, layer: &Arc<dyn Middleware>| {
+                layer.redact_text(&text).unwrap_or(text)
+            };
+            hiding.iter().fold(text.to_owned(), redact)
+        })
+    })
+}
+
 /// The rest of a chain.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     layers: &'a [Arc<dyn Middleware>],
     endpoint: &'a dyn Endpoint,
+    /// Whether a layer of the chain got it, and passes the call on with it.
+    is_rest: bool,
 }
 
 impl<'a> Next<'a> {
     /// A chain of these layers, outermost first, around the endpoint.
     #[doc(hidden)]
     pub fn new(layers: &'a [Arc<dyn Middleware>], endpoint: &'a dyn Endpoint) -> Self {
-        Self { layers, endpoint }
+        Self { layers, endpoint, is_rest: false }
     }
 
     /// Passes the call on.
     pub fn call(self, call: Call) -> BoxFuture<'a, Outcome> {
+        if call.context.recorded_step().is_some() {
+            return self.call_recorded(call);
+        }
+        self.call_unrecorded(call)
+    }
+
+    fn call_unrecorded(self, call: Call) -> BoxFuture<'a, Outcome> {
         match self.layers.split_first() {
-            Some((layer, rest)) => layer.handle(call, Self { layers: rest, ..self }),
+            Some((layer, rest)) => layer.handle(call, Self { layers: rest, is_rest: true, ..self }),
             None => self.endpoint.call(call),
         }
     }

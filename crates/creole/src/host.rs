@@ -19,12 +19,14 @@ pub(crate) use caller::RequestCaller;
 pub(crate) use calls::{HostedCall, OpenCalls, StartedCalls};
 #[cfg(feature = "http")]
 pub(crate) use resubscribe::resubscribe;
+use state::ActionContext;
 pub(crate) use state::HostState;
 
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use creole_proto::fault::FaultKind;
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::server::{Call, CallKey, Machine, Outbox};
 use tokio::sync::Notify;
@@ -35,6 +37,8 @@ use crate::call::{ClientChannel, ConnectionId, Origin};
 use crate::registry::Announcement;
 use crate::server::Service;
 use crate::sync::Mutex;
+use crate::telemetry::record::CallRecord;
+use crate::telemetry::request::RequestFacts;
 use calls::OpenCall;
 
 /// The key of a stream within its host.
@@ -148,12 +152,17 @@ impl<S: FrameSink> MachineHost<S> {
         caller: Option<RequestCaller<'_>>,
     ) -> StartedCalls {
         let mut started = StartedCalls::default();
-        while let Some(call) = state.perform_until_start(&self.service, self.id()) {
-            if let Some(denial) = caller.and_then(|caller| caller.find_denial(&call)) {
-                started.deny(denial, call.caller.rules);
+        while let Some(call) = state.perform_until_start(self.action_context(caller)) {
+            let rules = call.caller.rules;
+            let denial = caller.and_then(|caller| caller.find_denial(&call));
+            let call = self.register_call(state, call, stream, caller);
+            if let Some(denial) = denial {
+                call.canceller.set_abort_fault(FaultKind::InsufficientScope);
+                started.deny(denial, rules);
             }
-            started.push(self.register_call(state, call, stream, caller));
+            started.push(call);
         }
+        state.received = None;
         state.take_frames(stream);
         started
     }
@@ -172,9 +181,28 @@ impl<S: FrameSink> MachineHost<S> {
             Some(caller) => self.origin.of_request(caller.principal, caller.scopes),
             None => self.origin.clone(),
         };
-        let (future, canceller) = self.service.start_call(call, channel, origin);
+        let facts = || {
+            let facts = state.request_facts(&self.service, caller);
+            match state.machine.request_of(key) {
+                Some((method, id)) => RequestFacts {
+                    method: Some(method),
+                    request_id: Some(id.raw().into()),
+                    ..facts
+                },
+                None => facts,
+            }
+        };
+        let (future, canceller) = self.service.start_request(call, channel, origin, facts);
+        if let Some(hold) = canceller.record().and_then(CallRecord::hold) {
+            state.holds.push((key, hold));
+        }
         state.calls.push(OpenCall { key, stream, canceller: canceller.clone(), task: None });
         HostedCall { key, future, canceller, is_listener }
+    }
+
+    fn action_context<'a>(&'a self, caller: Option<RequestCaller<'a>>) -> ActionContext<'a> {
+        let principal = caller.map_or(&self.origin.principal, |caller| caller.principal);
+        ActionContext { service: &self.service, id: self.id(), principal, caller }
     }
 
     /// Gives input to the machine that starts no call, and performs its actions.
@@ -201,7 +229,7 @@ impl<S: FrameSink> MachineHost<S> {
 
     /// Performs the actions of an input that starts no call.
     fn perform_other_actions(&self, state: &mut HostState<S>, stream: StreamKey) {
-        let started = state.perform_until_start(&self.service, self.id());
+        let started = state.perform_until_start(self.action_context(None));
         debug_assert!(started.is_none(), "only a received message starts calls");
         state.take_frames(stream);
     }
@@ -236,8 +264,12 @@ impl<S: FrameSink> MachineHost<S> {
         key: CallKey,
         outcome: Outcome,
     ) {
+        let hold = state.take_hold(key);
         self.drive_locked(state, now, COMMON_STREAM, |machine, now, outbox| {
             machine.finish(key, outcome, now, outbox);
+            if let Some(hold) = hold {
+                hold.add_response(key, outbox);
+            }
         });
         if !S::HAS_STREAMS || !state.machine.is_open(key) {
             state.calls.remove(key);
@@ -337,7 +369,9 @@ impl<S: FrameSink> MachineHost<S> {
 
     /// Cancels calls whose client is gone.
     pub(crate) fn cancel_calls(&self) {
-        self.lock().calls.stop_all();
+        let mut state = self.lock();
+        state.calls.stop_all();
+        state.holds.clear();
     }
 }
 

@@ -50,6 +50,7 @@ use crate::item::tool::ToolError;
 use crate::random;
 use crate::random::NoRandomBytes;
 use crate::seal::{Purpose, SealError, Sealer, digest};
+use crate::telemetry::steps::ErrorType;
 pub use elicitation::{ElicitAction, ElicitResult};
 use round_limit::RoundLimit;
 use url_elicitations::UrlElicitations;
@@ -183,7 +184,16 @@ impl Context {
     /// Sends an inline input request in the form of the client's revision and waits for the response.
     pub async fn request_input(&self, input_request: InputRequest) -> InputResponse {
         let (input_request, form) = lower_input_request(input_request, self.caller().rules);
-        let response = self.send_input_request(input_request).await?;
+        let mut step = self.start_input_request(&input_request);
+        if let Some(step) = &mut step {
+            step.set_error(Some(ErrorType::Cancelled));
+        }
+        let response = self.send_input_request(input_request).await;
+        if let Some(step) = step {
+            let refused = ErrorType::Fault(FaultKind::InputRefused);
+            step.end(response.is_err().then_some(refused));
+        }
+        let response = response?;
         Ok(form.map_or_else(|| response.clone(), |form| form.raise_response(&response)))
     }
 
@@ -366,7 +376,7 @@ impl Round {
     pub(crate) fn into_next_round(self, state: Option<String>) -> Self {
         match state {
             None => Self { state: None, ..self },
-            state => Self { answers: ResponsesByKey::new(), state },
+            state => Self { state, ..Self::default() },
         }
     }
 }
@@ -439,6 +449,9 @@ pub(crate) fn open_round(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {
             sealer.open(Purpose::State, binding, now_ms(), state).map_err(request_state_fault)
         })?;
         round = serde_json::from_slice(&plain).unwrap_or_default();
+        if let (Some(earlier), Some(record)) = (round.earlier.take(), call.context.record()) {
+            record.set_earlier(earlier);
+        }
     }
     let given = reentry.responses.as_ref().and_then(Raw::as_object);
     for (key, value) in given.map(Object::members).into_iter().flatten() {
@@ -456,7 +469,12 @@ fn seal_round(
     sealer: &Sealer,
     timeout: Duration,
 ) -> Outcome {
-    let plain = serde_json::to_vec(round).unwrap_or_default();
+    // The steps end at once: the client has the input requests when it has the response.
+    for input_request in &input_requests {
+        drop(call.context.start_input_request(&input_request.question));
+    }
+    let earlier = call.context.record().map(|record| record.as_earlier());
+    let plain = serde_json::to_vec(&Round { earlier, ..round.clone() }).unwrap_or_default();
     let expires = now_ms() + u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     let state = with_binding(call, |binding| sealer.seal(Purpose::State, binding, expires, &plain));
     if state.len() > crate::seal::MAX_TEXT {

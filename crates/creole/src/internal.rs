@@ -192,7 +192,10 @@ pub mod telemetry {
     };
     pub use crate::telemetry::metrics::Metrics;
     pub use crate::telemetry::reader::{CallStart, Detail, ReaderGuard, RecordReader};
-    pub use crate::telemetry::record::{CallEnd, CallOutcome, CallRecord, Transport, Via};
+    pub use crate::telemetry::record::{
+        CallEnd, CallOutcome, CallRecord, EarlierCall, RecordGuard, Transport, Via,
+    };
+    pub use crate::telemetry::request::RequestFacts;
     pub use crate::telemetry::steps::{
         Decision, ErrorType, MAX_STEPS, ParkedEnd, Step, StepGuard, StepKind, Translation,
     };

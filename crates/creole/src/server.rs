@@ -1,5 +1,6 @@
 //! The server builder, and the service that it starts.
 
+mod observed_call;
 pub(crate) mod replacement;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use creole_proto::server::{Call as Started, Profile, ServerLimits};
 
 use crate::call::catch_panic::CatchPanic;
 use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
+use crate::chain;
 use crate::chain::{BoxFuture, Middleware, Next};
 use crate::input;
 use crate::item::prompt::Prompt;
@@ -25,8 +27,11 @@ use crate::registry::{Registry, RegistrySettings, RunMode};
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
-use crate::telemetry::Telemetry;
+use crate::telemetry::request::RequestFacts;
 use crate::telemetry::request_log;
+use crate::telemetry::{Modes, SharedModes, Telemetry};
+use observed_call::ObservedCall;
+pub(crate) use observed_call::ServerTelemetry;
 
 /// The version of a server that does not set its own. The specification requires one.
 const UNSET_VERSION: &str = "0.0.0";
@@ -44,7 +49,7 @@ pub struct Server {
     pub(crate) sealer: Option<Sealer>,
     tasks: TaskLimits,
     state: State,
-    telemetry: Telemetry,
+    pub(crate) telemetry: Telemetry,
     chain: Vec<Arc<dyn Middleware>>,
     items: Vec<ServerItem>,
 }
@@ -231,8 +236,9 @@ impl Server {
         let shared = self.build(None);
         let profile = Arc::clone(&shared.profile);
         let logs_payloads = AtomicBool::new(shared.log_payloads);
+        let modes = shared.telemetry.telemetry().shared_modes();
         let current = ArcSwap::from_pointee(shared);
-        Service { inner: Arc::new(ServiceInner { profile, current, logs_payloads }) }
+        Service { inner: Arc::new(ServiceInner { profile, current, logs_payloads, modes }) }
     }
 
     /// Builds the core of a service, which may continue a previous one.
@@ -240,7 +246,11 @@ impl Server {
         let sealer = self.sealer.unwrap_or_else(Sealer::random);
         let mut profile = Profile::new(self.dialect.clone(), self.limits).identity(&self.identity);
         profile.is_observed = request_log::is_enabled();
+        profile.observers = self.telemetry.shared_modes().number();
         let chain: Arc<[Arc<dyn Middleware>]> = self.chain.into();
+        let redactor = chain::redactor(&chain);
+        let telemetry =
+            ServerTelemetry::new(self.telemetry, &self.identity.name, &self.dialect, redactor);
         let settings = RegistrySettings {
             result_identity: profile.identity.clone(),
             identity: Arc::new(self.identity),
@@ -266,7 +276,7 @@ impl Server {
             chain,
             profile,
             sealer,
-            telemetry: self.telemetry,
+            telemetry: Arc::new(telemetry),
             debug: self.debug,
             log_payloads: self.payloads,
         }
@@ -309,6 +319,8 @@ struct ServiceInner {
     current: ArcSwap<ServiceCore>,
     /// Whether messages are logged: a copy of the core's setting, which every message asks for.
     logs_payloads: AtomicBool,
+    /// The modes of the telemetry, which a replacement takes over.
+    modes: SharedModes,
 }
 
 pub(crate) struct ServiceCore {
@@ -316,7 +328,7 @@ pub(crate) struct ServiceCore {
     chain: Arc<[Arc<dyn Middleware>]>,
     profile: Arc<Profile>,
     pub(crate) sealer: Sealer,
-    pub(crate) telemetry: Telemetry,
+    pub(crate) telemetry: Arc<ServerTelemetry>,
     debug: bool,
     log_payloads: bool,
 }
@@ -336,7 +348,7 @@ impl Service {
     /// The telemetry that hears of its calls.
     #[doc(hidden)]
     pub fn telemetry(&self) -> Telemetry {
-        self.current().load().telemetry.clone()
+        self.current().load().telemetry.telemetry().clone()
     }
 
     /// The core that handles new calls.
@@ -355,6 +367,12 @@ impl Service {
         Arc::clone(&self.current().load().profile)
     }
 
+    /// What the telemetry does.
+    #[inline]
+    pub(crate) fn modes(&self) -> Modes {
+        self.inner.modes.load()
+    }
+
     pub(crate) fn logs_payloads(&self) -> bool {
         self.inner.logs_payloads.load(Ordering::Relaxed)
     }
@@ -368,9 +386,24 @@ impl Service {
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        let Started { key, operation, caller, .. } = started;
+        self.start_request(started, channel, origin, RequestFacts::default)
+    }
+
+    /// The same, with the facts of the request for the telemetry.
+    #[doc(hidden)]
+    pub fn start_request(
+        &self,
+        started: Started,
+        channel: Arc<dyn ClientChannel>,
+        origin: Origin,
+        facts: impl FnOnce() -> RequestFacts,
+    ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let shared = self.current().load_full();
-        let context = Context::new(key, caller, origin, channel, shared.debug);
+        if !self.modes().is_empty() {
+            return shared.start_observed(started, channel, origin, &facts());
+        }
+        let Started { key, operation, caller, .. } = started;
+        let context = Context::new(key, caller, origin, channel, shared.debug, None);
         let cancelled = context.canceller();
         let call = Call { operation, context };
         (Box::pin(shared.run_call(call)), cancelled)
@@ -378,6 +411,25 @@ impl Service {
 }
 
 impl ServiceCore {
+    /// Starts a call that the telemetry follows.
+    #[cold]
+    fn start_observed(
+        self: Arc<Self>,
+        started: Started,
+        channel: Arc<dyn ClientChannel>,
+        origin: Origin,
+        facts: &RequestFacts,
+    ) -> (BoxFuture<'static, Outcome>, Canceller) {
+        let Started { key, operation, caller, .. } = started;
+        let record = self.telemetry.start_record(&operation, &caller, &origin.principal, facts);
+        let context = Context::new(key, caller, origin, channel, self.debug, record);
+        let cancelled = context.canceller();
+        let method = facts.method.unwrap_or_else(|| operation.method());
+        let observed = ObservedCall::start(&self.telemetry, method, &context);
+        let call = Call { operation, context };
+        (Box::pin(observed.run(self.run_call(call))), cancelled)
+    }
+
     /// Runs one call in place or as a task.
     async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
         let caller = call.context.caller();

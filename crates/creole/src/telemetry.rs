@@ -3,12 +3,11 @@
 //! The layers and endpoints of a chain know the record of their call and no reader. A record exists only if a reader
 //! wants the call. With everything off, a call reads one flag.
 
-#![allow(dead_code, reason = "the calls are not recorded yet")]
-
 pub(crate) mod frames;
 pub(crate) mod metrics;
 pub(crate) mod reader;
 pub(crate) mod record;
+pub(crate) mod request;
 pub(crate) mod request_log;
 pub(crate) mod steps;
 pub mod trace;
@@ -18,9 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use arc_swap::ArcSwapOption;
+use creole_proto::model::Implementation;
 
 use metrics::Metrics;
 use reader::{ReaderGuard, Readers, RecordReader};
+use record::{CallRecord, NewRecord};
 use trace::TraceSettings;
 
 /// What the telemetry of a process does for each call. Empty: nothing.
@@ -48,6 +49,22 @@ impl Modes {
     }
 }
 
+/// The modes of a telemetry, which may change at any time.
+#[derive(Clone, Default)]
+pub(crate) struct SharedModes(Arc<AtomicU8>);
+
+impl SharedModes {
+    #[inline]
+    pub(crate) fn load(&self) -> Modes {
+        Modes(self.0.load(Ordering::Relaxed))
+    }
+
+    /// The modes as a number, which is zero if everything is off.
+    pub(crate) fn number(&self) -> Arc<AtomicU8> {
+        Arc::clone(&self.0)
+    }
+}
+
 /// The telemetry of a process. Clones share it. It survives reloads. Off by default.
 #[derive(Clone, Default)]
 pub struct Telemetry {
@@ -56,8 +73,7 @@ pub struct Telemetry {
 
 #[derive(Default)]
 struct Shared {
-    /// The [`Modes`]. Protocol machines share it, see `Profile::observers`.
-    modes: Arc<AtomicU8>,
+    modes: SharedModes,
     metrics: Arc<Metrics>,
     tracing: ArcSwapOption<TraceSettings>,
     readers: Readers,
@@ -102,7 +118,24 @@ impl Telemetry {
     /// What is on.
     #[inline]
     pub fn modes(&self) -> Modes {
-        Modes(self.shared.modes.load(Ordering::Relaxed))
+        self.shared.modes.load()
+    }
+
+    /// The modes, for those who read them often.
+    pub(crate) fn shared_modes(&self) -> SharedModes {
+        self.shared.modes.clone()
+    }
+
+    /// The record of a call that starts now, if a reader wants it.
+    pub(crate) fn start_record<C>(&self, new: NewRecord<'_, C>) -> Option<Arc<CallRecord>>
+    where
+        C: FnOnce() -> Option<Implementation>,
+    {
+        if !self.modes().contains(Modes::RECORDS) {
+            return None;
+        }
+        let (readers, detail) = self.shared.readers.interested(&new.start());
+        (!readers.is_empty()).then(|| new.into_record(readers, detail))
     }
 
     fn update_reader_modes(&self) {
@@ -115,8 +148,8 @@ impl Telemetry {
 
     fn set_mode(&self, mode: Modes, is_on: bool) {
         match is_on {
-            true => self.shared.modes.fetch_or(mode.0, Ordering::Relaxed),
-            false => self.shared.modes.fetch_and(!mode.0, Ordering::Relaxed),
+            true => self.shared.modes.0.fetch_or(mode.0, Ordering::Relaxed),
+            false => self.shared.modes.0.fetch_and(!mode.0, Ordering::Relaxed),
         };
     }
 }

@@ -5,6 +5,8 @@
 
 #[path = "server/pages.rs"]
 mod pages;
+#[path = "server/telemetry.rs"]
+mod telemetry;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

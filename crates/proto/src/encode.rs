@@ -10,6 +10,7 @@ mod server_info;
 mod task;
 
 pub(crate) use client::{RequestStyle, write_call, write_initialize, write_level};
+pub use frame::error_code;
 pub(crate) use frame::{
     write_client_request, write_error, write_input_request_error, write_notification,
     write_response, write_server_request,

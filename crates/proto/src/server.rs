@@ -13,6 +13,7 @@ mod outbox;
 mod receive;
 mod respond;
 
+pub use crate::encode::error_code;
 pub use calls::CallKey;
 pub use outbox::{
     Action, Call, FrameRole, FrameRoute, InputRequestKey, InputResponse, Observation, Outbox,
@@ -22,6 +23,7 @@ pub use outbox::{
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::sync::atomic::AtomicU8;
 use core::time::Duration;
 
 use once_cell::race::OnceBox;
@@ -32,6 +34,7 @@ use crate::model::{Implementation, TaskPreference};
 use crate::operation::Caller;
 use crate::revision::Rules;
 use crate::wire;
+use crate::wire::Id;
 use batch::Batches;
 use calls::Calls;
 use input_requests::InputRequests;
@@ -51,12 +54,21 @@ pub struct Profile {
     pub identity: ServerIdentity,
     /// Whether requests are reported as [`Action::Observe`].
     pub is_observed: bool,
+    /// Not zero: the requests that get their response without a call, and rejected messages, are reported. The driver
+    /// may change it at any time.
+    pub observers: Arc<AtomicU8>,
 }
 
 impl Profile {
     /// Creates a profile for a dialect.
     pub fn new(dialect: Dialect, limits: ServerLimits) -> Self {
-        Self { dialect, limits, identity: ServerIdentity::default(), is_observed: false }
+        Self {
+            dialect,
+            limits,
+            identity: ServerIdentity::default(),
+            is_observed: false,
+            observers: Arc::default(),
+        }
     }
 
     /// Sets the identity that results contain.
@@ -180,6 +192,11 @@ impl Machine {
     /// Whether a handshake has started.
     pub fn has_begun_handshake(&self) -> bool {
         self.session.phase != HandshakePhase::Created
+    }
+
+    /// The method of an unfinished call, and the id of its request.
+    pub fn request_of(&self, call: CallKey) -> Option<(&'static str, &Id)> {
+        self.calls.get(call).map(|pending| (pending.method, &pending.id))
     }
 
     /// Whether the call has neither finished nor been cancelled.

@@ -6,6 +6,7 @@ use creole_proto::server::Call;
 
 use crate::principal::Principal;
 use crate::scopes::{ScopeDenial, ScopeRules};
+use crate::telemetry::request::RequestSource;
 
 /// The caller of one request, where it may differ from that of the connection.
 #[derive(Clone, Copy)]
@@ -13,6 +14,8 @@ pub(crate) struct RequestCaller<'a> {
     pub(crate) principal: &'a Principal,
     /// The scopes that operations require of its access token.
     pub(crate) scopes: Option<&'a Arc<ScopeRules>>,
+    /// What the transport knows of the request, for the telemetry.
+    pub(crate) source: Option<&'a dyn RequestSource>,
 }
 
 impl RequestCaller<'_> {

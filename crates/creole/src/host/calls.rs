@@ -74,6 +74,11 @@ impl OpenCalls {
         self.0.iter().any(|open| open.stream == stream)
     }
 
+    /// The call of this key.
+    pub(super) fn get(&self, key: CallKey) -> Option<&OpenCall> {
+        self.position(key).map(|index| &self.0[index])
+    }
+
     /// Cancels a call for this reason; returns its stream.
     pub(super) fn cancel(&mut self, key: CallKey, reason: &str) -> Option<StreamKey> {
         let open = self.remove(key)?;

@@ -1,13 +1,21 @@
 //! The state of a host under its lock: the machine, the open calls and input requests, and where messages go.
 
+use std::sync::Arc;
+
 use creole_proto::server::{
-    Action, Call, CallKey, InputRequestKey, InputResponse, Machine, Outbox,
+    Action, Call, CallKey, FrameRole, FrameRoute, InputRequestKey, InputResponse, Machine,
+    Observation, Outbox, OutgoingFrame,
 };
 use tokio::sync::{oneshot, watch};
 
 use crate::call::ConnectionId;
-use crate::host::{COMMON_STREAM, FrameSink, OpenCalls, StreamKey};
+use crate::host::{COMMON_STREAM, FrameSink, OpenCalls, RequestCaller, StreamKey};
+use crate::principal::Principal;
 use crate::server::Service;
+use crate::telemetry::Modes;
+use crate::telemetry::frames::FrameDirection;
+use crate::telemetry::record::ReportHold;
+use crate::telemetry::request::RequestFacts;
 use crate::telemetry::request_log;
 
 /// The state under the lock.
@@ -21,6 +29,19 @@ pub(crate) struct HostState<S> {
     roots: Option<Box<watch::Sender<()>>>,
     /// Whether a call waits until the client has read something.
     pub(super) awaits_room: bool,
+    /// The records of calls whose readers want the messages of the responses.
+    pub(super) holds: Vec<(CallKey, ReportHold)>,
+    /// The message that is being received, if a reader of the telemetry may want messages.
+    pub(crate) received: Option<Arc<str>>,
+}
+
+/// What the machine's actions concern.
+#[derive(Clone, Copy)]
+pub(super) struct ActionContext<'a> {
+    pub(super) service: &'a Service,
+    pub(super) id: ConnectionId,
+    pub(super) principal: &'a Principal,
+    pub(super) caller: Option<RequestCaller<'a>>,
 }
 
 impl<S> HostState<S> {
@@ -33,6 +54,8 @@ impl<S> HostState<S> {
             input_requests: Vec::new(),
             roots: None,
             awaits_room: false,
+            holds: Vec::new(),
+            received: None,
         }
     }
 }
@@ -40,11 +63,8 @@ impl<S> HostState<S> {
 impl<S: FrameSink> HostState<S> {
     /// Performs the machine's actions up to the next start of a call.
     #[inline]
-    pub(super) fn perform_until_start(
-        &mut self,
-        service: &Service,
-        id: ConnectionId,
-    ) -> Option<Call> {
+    pub(super) fn perform_until_start(&mut self, context: ActionContext<'_>) -> Option<Call> {
+        let ActionContext { service, id, .. } = context;
         while let Some(action) = self.outbox.next_action() {
             match action {
                 Action::Start(call) => return Some(call),
@@ -60,7 +80,7 @@ impl<S: FrameSink> HostState<S> {
                         roots.send_replace(());
                     }
                 }
-                Action::Observe(observation) => request_log::record_observation(&observation),
+                Action::Observe(observation) => self.observe(&observation, context),
             }
         }
         if S::FREES_BUFFERS {
@@ -70,6 +90,29 @@ impl<S: FrameSink> HostState<S> {
         None
     }
 
+    /// Reports an observation to the log and to the telemetry.
+    #[cold]
+    fn observe(&self, observation: &Observation, context: ActionContext<'_>) {
+        let ActionContext { service, principal, caller, .. } = context;
+        if service.profile().is_observed {
+            request_log::record_observation(observation);
+        }
+        let core = service.current().load();
+        core.telemetry.observe(observation, principal, || self.request_facts(service, caller));
+    }
+
+    /// What the transport knows of the request that is being received.
+    pub(super) fn request_facts(
+        &self,
+        service: &Service,
+        caller: Option<RequestCaller<'_>>,
+    ) -> RequestFacts {
+        match caller.and_then(|caller| caller.source) {
+            Some(source) => source.facts(service.modes().contains(Modes::FRAMES)),
+            None => RequestFacts { frame: self.received.clone(), ..RequestFacts::default() },
+        }
+    }
+
     /// Moves the frames to where they go.
     pub(super) fn take_frames(&mut self, current: StreamKey) {
         self.sink.take_frames(&mut self.outbox, &self.calls, current);
@@ -77,11 +120,35 @@ impl<S: FrameSink> HostState<S> {
 
     /// Cancels a call. Its response, if it gets one, is among the frames; without one its stream ends.
     fn cancel_call(&mut self, call: CallKey, reason: &str) {
+        self.record_abort(call);
         self.take_frames(self.calls.stream_of(call));
         let Some(stream) = self.calls.cancel(call, reason) else { return };
         if stream != COMMON_STREAM && !self.calls.has_stream(stream) {
             self.sink.end_stream(stream);
         }
+    }
+
+    /// Tells the telemetry what the client gets for a call that is cancelled, if it gets a response.
+    fn record_abort(&mut self, call: CallKey) {
+        let Some(open) = self.calls.get(call) else { return };
+        let is_response = |frame: &OutgoingFrame<'_>| frame.route == FrameRoute::Call(call);
+        if let Some(FrameRole::Response(Some(kind))) =
+            self.outbox.frames().filter(is_response).last().map(|frame| frame.role)
+        {
+            open.canceller.set_abort_fault(kind);
+        }
+        if let Some(hold) = self.take_hold(call) {
+            hold.add_response(call, &self.outbox);
+        }
+    }
+
+    /// Takes the hold on the record of a call, if there is one.
+    pub(super) fn take_hold(&mut self, call: CallKey) -> Option<ResponseHold> {
+        if self.holds.is_empty() {
+            return None;
+        }
+        let index = self.holds.iter().position(|(key, _)| *key == call)?;
+        Some(ResponseHold(self.holds.swap_remove(index).1))
     }
 
     fn deliver_input_response(&mut self, request: InputRequestKey, response: InputResponse) {
@@ -114,5 +181,21 @@ impl<S: FrameSink> HostState<S> {
         self.outbox = Outbox::default();
         self.calls = OpenCalls::default();
         self.input_requests = Vec::new();
+        self.holds = Vec::new();
+    }
+}
+
+/// Lets the record of a call wait for the message of its response, which a reader wants.
+pub(super) struct ResponseHold(ReportHold);
+
+impl ResponseHold {
+    /// Keeps the response to the call, which is among the frames. Dropping the hold then reports the end of the call.
+    pub(super) fn add_response(self, call: CallKey, outbox: &Outbox) {
+        let is_response = |frame: &OutgoingFrame<'_>| {
+            frame.route == FrameRoute::Call(call) && matches!(frame.role, FrameRole::Response(_))
+        };
+        if let Some(frame) = outbox.frames().filter(is_response).last() {
+            self.0.record().add_frame(FrameDirection::ClientOut, None, frame.text);
+        }
     }
 }

@@ -25,7 +25,7 @@ fn receive(host: &Arc<HttpHost>, message: &Value) -> StartedCalls {
     let text = message.to_string();
     let scanned = scan(text.as_bytes(), &host.service.profile().limits.scan);
     let principal = "ada".into();
-    let caller = RequestCaller { principal: &principal, scopes: None };
+    let caller = RequestCaller { principal: &principal, scopes: None, source: None };
     host.receive_scanned(scanned.as_ref(), COMMON_STREAM, caller)
 }
 

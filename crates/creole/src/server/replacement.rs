@@ -16,12 +16,13 @@ use crate::server::{Server, Service, ServiceCore};
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Server {
-    /// Prepares the replacement of a running service. It takes over its tasks, sealer and state. Connections keep the
+    /// Prepares the replacement of a running service. It takes over its tasks, sealer, state and telemetry. Connections keep the
     /// name, version and limits that they began with. The dialect must be the same.
     #[doc(hidden)]
     pub fn prepare_replacement(mut self, running: &Service) -> Replacement {
         let before = running.current().load_full();
         self.sealer = Some(before.sealer.clone());
+        self.telemetry = before.telemetry.telemetry().clone();
         let core = Arc::new(self.build(Some(&before.registry)));
         Replacement { service: running.clone(), core }
     }

@@ -65,7 +65,7 @@ impl Tasks {
                 shared.remove_task(&key).await;
                 return;
             }
-            let round = Round { answers: record.answers, state };
+            let round = Round { answers: record.answers, state, ..Round::default() };
             let job = TaskJob { call, run, key: key.clone(), round };
             shared.run_until(job, expires).await;
             drop(working);

@@ -355,6 +355,7 @@ mod in_a_file {
                 Origin::new("ada".into()),
                 Arc::new(SilentChannel),
                 false,
+                None,
             );
             tokio::spawn(async move { ask(&there, operation, &context).await })
         };

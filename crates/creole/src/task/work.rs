@@ -14,6 +14,7 @@ use super::store::{TaskChange, TaskKey, TaskWatch};
 use crate::call::{Call, ClientChannel, Context, Round};
 use crate::chain::BoxFuture;
 use crate::input::MAX_ROUNDS;
+use crate::telemetry::record::{CallOutcome, RecordGuard};
 
 /// Runs a call through the chain once.
 pub(crate) type RunCall = Arc<dyn Fn(Call) -> BoxFuture<'static, Outcome> + Send + Sync>;
@@ -40,9 +41,11 @@ enum AfterInput {
 impl TaskShared {
     /// Works on a task until it is over or expires.
     pub(super) async fn run_until(&self, job: TaskJob, expires: Instant) {
-        let context = job.call.context.for_task(job.key.id(), Arc::new(NoClient));
+        let work = job.call.context.record().and_then(|record| record.start_task());
+        let record = work.as_ref().map(|work| Arc::clone(work.record()));
+        let context = job.call.context.for_task(job.key.id(), Arc::new(NoClient), record);
         let stopped = context.canceller();
-        match timeout_at(expires, self.run_to_end(job, context)).await {
+        match timeout_at(expires, self.run_to_end(job, context, work)).await {
             Ok(Ok(())) => {}
             Ok(Err(fault)) => {
                 tracing::error!(target: "creole", reason = fault.detail, "cannot store the outcome of a task");
@@ -51,7 +54,12 @@ impl TaskShared {
         }
     }
 
-    async fn run_to_end(&self, job: TaskJob, context: Context) -> Result<(), Fault> {
+    async fn run_to_end(
+        &self,
+        job: TaskJob,
+        context: Context,
+        work: Option<RecordGuard>,
+    ) -> Result<(), Fault> {
         let TaskJob { call, run, key, mut round } = job;
         let mut answered = round.answers.clone();
         let mut watch = self.store.watch(&key).await?;
@@ -67,12 +75,16 @@ impl TaskShared {
                 Outcome::InputRequired { requests: input_requests, request_state: state } => {
                     (input_requests, state)
                 }
-                done => return self.end(&key, task_end(done)).await,
+                done => return self.end(&key, task_end(done), work).await,
             };
             if let Some(fault) = repeated_key_fault(&input_requests, &answered) {
-                return self.end(&key, TaskOutcome::Fault(fault)).await;
+                return self.end(&key, TaskOutcome::Fault(fault), work).await;
             }
-            match self.wait_for_input(&key, input_requests, &mut watch).await? {
+            let asked = input_requests.iter().map(|ask| context.start_input_request(&ask.question));
+            let asked: Vec<_> = asked.collect();
+            let waited = self.wait_for_input(&key, input_requests, &mut watch).await?;
+            drop(asked);
+            match waited {
                 AfterInput::Answered(arguments) => {
                     let fresh = |key: &String| !answered.contains_key(key);
                     let new: ResponsesByKey =
@@ -82,13 +94,13 @@ impl TaskShared {
                     answered = arguments;
                 }
                 AfterInput::Refused(fault) => {
-                    return self.end(&key, TaskOutcome::Fault(fault)).await;
+                    return self.end(&key, TaskOutcome::Fault(fault), work).await;
                 }
                 AfterInput::Over => return Ok(()),
             }
         }
         let detail = format!("the handler requested input in more than {MAX_ROUNDS} rounds");
-        self.end(&key, TaskOutcome::Fault(Fault::new(FaultKind::InputRefused, detail))).await
+        self.end(&key, TaskOutcome::Fault(Fault::new(FaultKind::InputRefused, detail)), work).await
     }
 
     /// Resolves when the task was ended from outside; signals that to its work before the work is dropped.
@@ -142,12 +154,30 @@ impl TaskShared {
     }
 
     /// Ends the task, unless it has ended; an outcome that cannot be stored is replaced by a short fault.
-    async fn end(&self, key: &TaskKey, end: TaskOutcome) -> Result<(), Fault> {
+    async fn end(
+        &self,
+        key: &TaskKey,
+        end: TaskOutcome,
+        work: Option<RecordGuard>,
+    ) -> Result<(), Fault> {
+        if let Some(work) = work {
+            work.finish(recorded_end(&end));
+        }
         let kept = self.store.change(key, |record, now| record.end(end.clone(), now)).await;
         let Err(fault) = kept else { return Ok(()) };
         let told = Fault::new(FaultKind::ToolFailed, fault.detail);
         let end = TaskOutcome::Fault(told);
         self.store.change(key, |record, now| record.end(end.clone(), now)).await.map(drop)
+    }
+}
+
+/// How the work on a task ended, for its record.
+fn recorded_end(end: &TaskOutcome) -> CallOutcome {
+    match end {
+        TaskOutcome::Result(result) if result.is_error => CallOutcome::ToolError,
+        TaskOutcome::Relayed(relayed) if relayed.is_error() => CallOutcome::ToolError,
+        TaskOutcome::Result(_) | TaskOutcome::Relayed(_) => CallOutcome::Success,
+        TaskOutcome::Fault(fault) => CallOutcome::Fault(fault.kind, fault.foreign_code),
     }
 }
 

@@ -125,15 +125,23 @@ impl Readers {
 
     /// The readers that want a call, and the most that one of them wants.
     pub(super) fn interested(&self, start: &CallStart<'_>) -> (Vec<Arc<dyn RecordReader>>, Detail) {
-        let mut most = Detail::None;
-        let mut interested = Vec::new();
-        for (_, reader) in &self.list.read().readers {
-            let detail = reader.wants(start);
-            if detail > Detail::None {
-                most = most.max(detail);
-                interested.push(Arc::clone(reader));
-            }
-        }
-        (interested, most)
+        interested(self.list.read().readers.iter().map(|(_, reader)| reader), start)
     }
+}
+
+/// Those of the readers that want a call, and the most that one of them wants.
+pub(super) fn interested<'a>(
+    readers: impl Iterator<Item = &'a Arc<dyn RecordReader>>,
+    start: &CallStart<'_>,
+) -> (Vec<Arc<dyn RecordReader>>, Detail) {
+    let mut most = Detail::None;
+    let mut interested = Vec::new();
+    for reader in readers {
+        let detail = reader.wants(start);
+        if detail > Detail::None {
+            most = most.max(detail);
+            interested.push(Arc::clone(reader));
+        }
+    }
+    (interested, most)
 }

@@ -38,7 +38,9 @@ pub(crate) fn record_observation(observation: &Observation) {
                 }
             }
         }
-        Observation::Refused { kind } => {
+        // It belongs to the telemetry: the log has `Received` and `Done` for the same request.
+        Observation::Answered { .. } => {}
+        Observation::Refused { kind, .. } => {
             info!(target: TARGET, error = kind.name(), "message refused");
         }
     }

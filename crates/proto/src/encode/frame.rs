@@ -71,6 +71,15 @@ pub(super) fn write_fault(
     out.push(b'}');
 }
 
+/// The code that a fault has in an error for this peer.
+pub fn error_code(fault: &Fault, dialect: &Dialect, rules: &'static Rules) -> i64 {
+    let row = dialect.error_row(fault.kind, rules);
+    let (ErrorChannel::ProtocolError(code) | ErrorChannel::ToolResult { fallback_code: code }) =
+        row.channel;
+    let code = i64::from(code);
+    foreign_code(fault, code, dialect, rules).unwrap_or(code)
+}
+
 /// The upstream's code of a fault, if it is sent to the peer: where the peer's encoding has the same code, or where the
 /// code has no meaning for the peer.
 fn foreign_code(fault: &Fault, row: i64, dialect: &Dialect, rules: &Rules) -> Option<i64> {

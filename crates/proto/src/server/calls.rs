@@ -119,6 +119,10 @@ impl Calls {
         key
     }
 
+    pub(super) fn get(&self, key: CallKey) -> Option<&InFlightCall> {
+        self.position(key).map(|index| &self.open[index].1)
+    }
+
     pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut InFlightCall> {
         let index = self.position(key)?;
         Some(&mut self.open[index].1)

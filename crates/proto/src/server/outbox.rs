@@ -9,6 +9,7 @@ use super::CallKey;
 use crate::fault::FaultKind;
 use crate::framing::frame_buffer::FrameBuffer;
 use crate::operation::{Caller, Operation};
+use crate::revision::Rules;
 use crate::wire::Raw;
 
 /// The destination of a frame. A transport with one channel may ignore it.
@@ -79,7 +80,7 @@ pub enum Action {
 }
 
 /// A report for observers: each request once on arrival and once at its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Observation {
     /// A request arrived.
     Received {
@@ -99,10 +100,23 @@ pub enum Observation {
         /// Its end.
         end: RequestEnd,
     },
+    /// A request got its response without a call. Reported only to [observers](super::Profile::observers).
+    Answered {
+        /// Its method, if the protocol has it.
+        method: Option<&'static str>,
+        /// Its raw id.
+        id: String,
+        /// The rules of the response.
+        rules: &'static Rules,
+        /// The kind of fault in the response.
+        fault: Option<FaultKind>,
+    },
     /// A message was rejected before it could be read as a request.
     Refused {
         /// The reason.
         kind: FaultKind,
+        /// The rules of the response.
+        rules: &'static Rules,
     },
 }
 

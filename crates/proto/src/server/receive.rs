@@ -4,6 +4,7 @@ use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use super::calls::{CallPurpose, InFlightCall};
@@ -186,7 +187,7 @@ impl Machine {
         };
         if let Err(fault) = taken {
             self.respond_fault(id, &fault, rules, reply_to.batch, out);
-            self.observe_response(id, &shorten(method), Duration::ZERO, Some(fault.kind), out);
+            self.observe_answer(id, method, rules, Some(fault.kind), out);
         }
     }
 
@@ -234,7 +235,7 @@ impl Machine {
             _ => return self.start_in_session(id, method, params, reply_to, out),
         }
         self.respond_payload(id, &Payload::Empty, self.session.rules, reply_to.batch, out);
-        self.observe_response(id, method.name(), Duration::ZERO, None, out);
+        self.observe_answer(id, method.name(), self.session.rules, None, out);
         Ok(())
     }
 
@@ -395,6 +396,37 @@ impl Machine {
         if self.profile.is_observed {
             out.push_action(Action::Observe(note()));
         }
+    }
+
+    /// Reports that a message was rejected, if the profile is observed or has observers.
+    pub(super) fn observe_refusal(&self, kind: FaultKind, rules: &'static Rules, out: &mut Outbox) {
+        if self.profile.is_observed || self.has_observers() {
+            out.push_action(Action::Observe(Observation::Refused { kind, rules }));
+        }
+    }
+
+    /// Reports that a request got its response without a call.
+    fn observe_answer(
+        &self,
+        id: &Id,
+        method: &str,
+        rules: &'static Rules,
+        fault: Option<FaultKind>,
+        out: &mut Outbox,
+    ) {
+        if self.has_observers() {
+            let method = Method::from_name(method).map(Method::name);
+            let id = id.raw().to_string();
+            let answered = Observation::Answered { method, id, rules, fault };
+            out.push_action(Action::Observe(answered));
+        }
+        if self.profile.is_observed {
+            self.observe_response(id, &shorten(method), Duration::ZERO, fault, out);
+        }
+    }
+
+    fn has_observers(&self) -> bool {
+        self.profile.observers.load(Ordering::Relaxed) != 0
     }
 }
 

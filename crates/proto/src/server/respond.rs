@@ -155,7 +155,7 @@ impl Machine {
         out: &mut Outbox,
     ) {
         let rules = self.session.rules;
-        self.observe(out, || Observation::Refused { kind: fault.kind });
+        self.observe_refusal(fault.kind, rules, out);
         let target = ResponseTarget { route: FrameRoute::Reply, batch, fault: Some(fault.kind) };
         self.send_response(target, out, |machine, bytes| {
             write_error(bytes, id, fault, &machine.profile.dialect, rules);
@@ -172,7 +172,7 @@ impl Machine {
     ) {
         let id = fields.and_then(|fields| fields.id);
         let id = id.and_then(|raw| self.profile.dialect.parse_id(raw).ok());
-        self.observe(out, || Observation::Refused { kind: fault.kind });
+        self.observe_refusal(fault.kind, rules, out);
         let target =
             ResponseTarget { route: FrameRoute::Reply, batch: None, fault: Some(fault.kind) };
         self.send_response(target, out, |machine, bytes| {

@@ -140,8 +140,7 @@ impl<'a> CallSpans<'a> {
             PrincipalNames::Name => {
                 attributes.text(semconv::PRINCIPAL, principal.id());
                 if let Some(remote) = self.record.remote {
-                    attributes.text(semconv::CLIENT_ADDRESS, &remote.ip().to_string());
-                    attributes.number(semconv::CLIENT_PORT, i64::from(remote.port()));
+                    attributes.text(semconv::CLIENT_ADDRESS, &remote.to_string());
                 }
             }
         }

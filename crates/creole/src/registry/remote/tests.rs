@@ -75,7 +75,7 @@ fn context_of(era: Era, capabilities: ClientCapabilities, origin: Origin) -> Con
         extra: None,
         task_preference: creole_proto::model::TaskPreference::Never,
     };
-    Context::new(CallKey(1), caller, origin, Arc::new(NoInputChannel), false)
+    Context::new(CallKey(1), caller, origin, Arc::new(NoInputChannel), false, None)
 }
 
 fn tool(name: &str, there: &str, endpoint: &Arc<Other>) -> RemoteItem {

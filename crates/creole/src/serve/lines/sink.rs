@@ -13,6 +13,8 @@ use crate::registry::Announcement;
 use crate::serve::lines::turn::ServingTurn;
 use crate::server::Service;
 use crate::stream::ByteSink;
+use crate::telemetry::Modes;
+use crate::telemetry::frames::CapturedFrame;
 use crate::telemetry::request_log;
 
 /// Maximum size of one read, and of the input that waits to be served.
@@ -189,13 +191,19 @@ impl<I: Send + 'static> HostState<LineSink<I>> {
 
     /// Passes the next message of the input to the machine, or the end of the input.
     pub(crate) fn pass_message(&mut self, service: &Service, started: Instant) {
-        let Self { machine, outbox, sink, .. } = self;
+        let Self { machine, outbox, sink, received, .. } = self;
+        let keeps_frames = service.modes().contains(Modes::FRAMES);
         let LineSink { lines, backlog, .. } = sink;
         let mut receive = |line: FramedLine<'_>| {
             if let FramedLine::Complete(frame) = line
                 && service.logs_payloads()
             {
                 request_log::log_payload("received", frame);
+            }
+            if let FramedLine::Complete(frame) = line
+                && keeps_frames
+            {
+                *received = Some(CapturedFrame::text_of(frame));
             }
             machine.receive_line(line, started.elapsed(), outbox);
         };

@@ -38,7 +38,14 @@ pub(super) fn context(principal: &str, era: Era, tasking: TaskPreference) -> Con
         extra: None,
         task_preference: tasking,
     };
-    Context::new(CallKey(1), caller, Origin::new(principal.into()), Arc::new(SilentChannel), false)
+    Context::new(
+        CallKey(1),
+        caller,
+        Origin::new(principal.into()),
+        Arc::new(SilentChannel),
+        false,
+        None,
+    )
 }
 
 pub(super) fn modern(principal: &str) -> Context {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use creole_proto::fault::FaultKind;
 use creole_proto::revision::{Rules, ScopeChallenge};
 use creole_proto::wire::Object;
-use http::Response;
+use http::{Response, Version};
 use tokio::time::Instant;
 
 use crate::auth::challenge::Challenge;
@@ -16,6 +16,10 @@ use crate::principal::Principal;
 use crate::serve::http::mcp::response::McpBody;
 use crate::serve::http::web::handler::ErrorResponse;
 use crate::serve::http::web::request::RequestHead;
+use crate::telemetry::frames::CapturedFrame;
+use crate::telemetry::record::Transport;
+use crate::telemetry::request::{RequestFacts, RequestSource};
+use crate::telemetry::trace::TraceHeaders;
 
 /// How long after its expiry a token still counts: clocks differ.
 const CLOCK_SKEW: Duration = Duration::from_secs(60);
@@ -28,6 +32,10 @@ pub(crate) struct HttpCaller<'a> {
     pub(crate) resource: Option<&'a Arc<ProtectedResource>>,
     /// The head of the request, if this process received it.
     head: Option<&'a RequestHead>,
+    /// The body of the request.
+    body: Option<&'a [u8]>,
+    /// The id of the session that the request belongs to.
+    session: Option<&'a str>,
 }
 
 /// Why nothing of a message was run: the token lacks a scope.
@@ -40,7 +48,18 @@ pub(crate) struct ScopeRefusal {
 impl<'a> HttpCaller<'a> {
     /// The caller of this request.
     pub(crate) fn new(principal: &'a Principal, head: &'a RequestHead) -> Self {
-        Self { principal, resource: head.resource.as_ref(), head: Some(head) }
+        let resource = head.resource.as_ref();
+        Self { principal, resource, head: Some(head), body: None, session: None }
+    }
+
+    /// The caller of a request with this body.
+    pub(crate) fn with_body(self, body: &'a [u8]) -> Self {
+        Self { body: Some(body), ..self }
+    }
+
+    /// The caller of a request of this session.
+    pub(crate) fn with_session(self, id: &'a str) -> Self {
+        Self { session: Some(id), ..self }
     }
 
     /// The caller of a request that another process received.
@@ -48,16 +67,16 @@ impl<'a> HttpCaller<'a> {
         principal: &'a Principal,
         resource: Option<&'a Arc<ProtectedResource>>,
     ) -> Self {
-        Self { principal, resource, head: None }
+        Self { principal, resource, head: None, body: None, session: None }
     }
 
     /// The caller as its calls see it, in a session that may have its own principal.
-    pub(crate) fn in_session(self, session: &'a Principal) -> RequestCaller<'a> {
+    pub(crate) fn in_session(&'a self, session: &'a Principal) -> RequestCaller<'a> {
         let principal = if self.principal.is_local() { session } else { self.principal };
         let scopes = self.resource.map(|resource| resource.scopes());
         // Most servers have no scope rules, and their calls carry none.
         let scopes = scopes.filter(|scopes| !scopes.allows_everything());
-        RequestCaller { principal, scopes }
+        RequestCaller { principal, scopes, source: Some(self) }
     }
 
     /// The response to a caller that lacks scopes.
@@ -107,6 +126,40 @@ impl<'a> HttpCaller<'a> {
         let left = end.duration_since(SystemTime::now()).unwrap_or_default();
         // A token that is valid for longer than any process runs.
         Some(Instant::now() + left.min(Duration::from_secs(10 * 365 * 24 * 3600)))
+    }
+}
+
+/// The trace context in the headers of a request, if it has one.
+fn trace_headers(head: &RequestHead) -> Option<TraceHeaders> {
+    let text = |name| -> Option<Box<str>> {
+        let values = head.headers.get_all(name).map(String::from_utf8_lossy);
+        let values: Vec<_> = values.collect();
+        (!values.is_empty()).then(|| values.join(",").into())
+    };
+    let traceparent = text("traceparent");
+    traceparent.is_some().then(|| TraceHeaders {
+        traceparent,
+        tracestate: text("tracestate"),
+        baggage: text("baggage"),
+    })
+}
+
+impl RequestSource for HttpCaller<'_> {
+    fn facts(&self, with_frame: bool) -> RequestFacts {
+        let version = match self.head.map(|head| head.version) {
+            Some(Version::HTTP_2) => "2",
+            Some(Version::HTTP_10) => "1.0",
+            _ => "1.1",
+        };
+        let body = self.body.filter(|_| with_frame);
+        RequestFacts {
+            transport: Transport::Http { version },
+            remote: self.head.and_then(|head| head.client),
+            session: self.session.map(RequestFacts::session_digest),
+            trace_headers: self.head.and_then(trace_headers),
+            frame: body.map(CapturedFrame::text_of),
+            ..RequestFacts::default()
+        }
     }
 }
 

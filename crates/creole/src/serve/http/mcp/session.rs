@@ -259,6 +259,7 @@ impl Session {
         caller: HttpCaller<'_>,
     ) -> Result<Response<McpBody>, ScopeRefusal> {
         let key = if self.is_single_stream { COMMON_STREAM } else { self.host.open_stream() };
+        let caller = caller.with_session(&self.id);
         let request_caller = caller.in_session(&self.host.origin().principal);
         let mut started = self.host.receive_scanned(scanned, key, request_caller);
         if let Some((denial, rules)) = started.take_denial() {

@@ -91,7 +91,7 @@ impl McpEndpoint {
             request_log::log_payload("received", &body);
         }
         let scanned = scan(&body, &self.shared.service.profile().limits.scan);
-        let caller = HttpCaller::new(principal, head);
+        let caller = HttpCaller::new(principal, head).with_body(&body);
         let post = PostRequest { headers, accepted, caller, client: head.client, scanned };
         if is_old {
             let scanned = post.scanned.as_ref();

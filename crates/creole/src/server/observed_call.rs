@@ -1,0 +1,246 @@
+//! Follows calls for the telemetry: from their start to their outcome, or until they are dropped.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use creole_proto::dialect::Dialect;
+use creole_proto::fault::{ErrorChannel, Fault, FaultKind};
+use creole_proto::model::Implementation;
+use creole_proto::operation::{Caller, Operation, Outcome};
+use creole_proto::revision::Rules;
+use creole_proto::server::{Observation, error_code};
+
+use crate::call::{Canceller, Context};
+use crate::principal::Principal;
+use crate::telemetry::frames::{FrameDirection, FrameRedactor};
+use crate::telemetry::record::{CallOutcome, CallRecord, NewRecord, Transport};
+use crate::telemetry::request::RequestFacts;
+use crate::telemetry::trace::{CallTrace, IncomingTrace};
+use crate::telemetry::{Modes, Telemetry};
+
+/// The method of a request whose method the protocol does not have.
+const OTHER_METHOD: &str = "_OTHER";
+
+/// The telemetry of one server.
+pub(crate) struct ServerTelemetry {
+    telemetry: Telemetry,
+    /// The name of the server.
+    server: Arc<str>,
+    dialect: Dialect,
+    redactor: Option<FrameRedactor>,
+}
+
+impl ServerTelemetry {
+    pub(crate) fn new(
+        telemetry: Telemetry,
+        server: &str,
+        dialect: &Dialect,
+        redactor: Option<FrameRedactor>,
+    ) -> Self {
+        Self { telemetry, server: server.into(), dialect: dialect.clone(), redactor }
+    }
+
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// The record of a call that starts, if a reader wants it.
+    pub(super) fn start_record(
+        &self,
+        operation: &Operation,
+        caller: &Caller,
+        principal: &Principal,
+        facts: &RequestFacts,
+    ) -> Option<Arc<CallRecord>> {
+        let method = facts.method.unwrap_or_else(|| operation.method());
+        let trace = self.trace_of(caller, principal, facts);
+        let client =
+            || caller.client.as_ref().and_then(|raw| serde_json::from_str(raw.as_str()).ok());
+        self.record(method, operation.target(), caller.rules, principal, facts, trace, client)
+    }
+
+    /// The place of a call in a trace, if calls are traced.
+    fn trace_of(
+        &self,
+        caller: &Caller,
+        principal: &Principal,
+        facts: &RequestFacts,
+    ) -> Option<CallTrace> {
+        if !self.telemetry.modes().contains(Modes::TRACES) {
+            return None;
+        }
+        let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
+        let received = IncomingTrace::read(meta, facts.trace_headers.as_ref());
+        // Who started this process is the caller on a pipe.
+        let is_known = facts.transport == Transport::Pipe || !principal.is_local();
+        self.telemetry.tracing()?.start_call(received, is_known)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
+    fn record(
+        &self,
+        method: &'static str,
+        target: &str,
+        rules: &'static Rules,
+        principal: &Principal,
+        facts: &RequestFacts,
+        trace: Option<CallTrace>,
+        client: impl FnOnce() -> Option<Implementation>,
+    ) -> Option<Arc<CallRecord>> {
+        let record = self.telemetry.start_record(NewRecord {
+            server: &self.server,
+            method,
+            target,
+            rules,
+            principal,
+            facts,
+            trace,
+            client,
+            earlier: None,
+            redactor: self.redactor.as_ref(),
+        })?;
+        if let Some(frame) = &facts.frame {
+            record.add_frame(FrameDirection::ClientIn, None, frame.as_bytes());
+        }
+        Some(record)
+    }
+
+    /// Records a request that got its response without a call, or a message that was rejected.
+    pub(crate) fn observe(
+        &self,
+        observation: &Observation,
+        principal: &Principal,
+        facts: impl FnOnce() -> RequestFacts,
+    ) {
+        if self.telemetry.modes().is_empty() {
+            return;
+        }
+        let (method, id, rules, fault) = match observation {
+            Observation::Answered { method, id, rules, fault } => {
+                (method.unwrap_or(OTHER_METHOD), Some(id), *rules, *fault)
+            }
+            Observation::Refused { kind, rules } => (OTHER_METHOD, None, *rules, Some(*kind)),
+            // These are the log's: the telemetry follows the call.
+            Observation::Received { .. } | Observation::Done { .. } => return,
+        };
+        let facts = RequestFacts { request_id: id.map(|id| (**id).into()), ..facts() };
+        let outcome = match fault {
+            None => CallOutcome::Success,
+            Some(kind) => self.fault_outcome(kind, false, rules),
+        };
+        let is_refused = id.is_none();
+        self.count_answer(method, rules, &facts, outcome, is_refused);
+        if let Some(record) = self.record(method, "", rules, principal, &facts, None, || None) {
+            record.finish(outcome, None);
+        }
+    }
+
+    /// Counts a request without a call. `is_refused`: it could not even be read as a request.
+    fn count_answer(
+        &self,
+        _method: &'static str,
+        _rules: &'static Rules,
+        _facts: &RequestFacts,
+        _outcome: CallOutcome,
+        _is_refused: bool,
+    ) {
+    }
+
+    /// How a call ended for its client.
+    fn outcome(&self, outcome: &Outcome, is_tool: bool, rules: &'static Rules) -> CallOutcome {
+        CallOutcome::of(outcome, |fault| self.code(fault, is_tool, rules))
+    }
+
+    fn fault_outcome(&self, kind: FaultKind, is_tool: bool, rules: &'static Rules) -> CallOutcome {
+        let fault = Fault::new(kind, "");
+        CallOutcome::Fault(kind, self.code(&fault, is_tool, rules))
+    }
+
+    /// The code of a fault on the wire. `None` if it is part of a tool result.
+    fn code(&self, fault: &Fault, is_tool: bool, rules: &'static Rules) -> Option<i64> {
+        let row = self.dialect.error_row(fault.kind, rules);
+        let is_result = is_tool && matches!(row.channel, ErrorChannel::ToolResult { .. });
+        (!is_result).then(|| error_code(fault, &self.dialect, rules))
+    }
+}
+
+/// A call that the telemetry follows. Dropping it ends the call as cancelled.
+pub(super) struct ObservedCall {
+    server: Arc<ServerTelemetry>,
+    method: &'static str,
+    rules: &'static Rules,
+    started: Instant,
+    /// Whether the call is counted in the metrics.
+    is_counted: bool,
+    canceller: Canceller,
+    record: Option<Arc<CallRecord>>,
+    is_ended: bool,
+}
+
+impl ObservedCall {
+    /// Follows a call that starts now.
+    pub(super) fn start(
+        server: &Arc<ServerTelemetry>,
+        method: &'static str,
+        context: &Context,
+    ) -> Self {
+        let is_counted = server.telemetry.modes().contains(Modes::METRICS);
+        let call = Self {
+            server: Arc::clone(server),
+            method,
+            rules: context.caller().rules,
+            started: Instant::now(),
+            is_counted,
+            canceller: context.canceller(),
+            record: context.record().cloned(),
+            is_ended: false,
+        };
+        if is_counted {
+            call.count_start();
+        }
+        if let Some(record) = &call.record {
+            record.report_start();
+        }
+        call
+    }
+
+    /// Runs the call to its outcome.
+    pub(super) async fn run(mut self, running: impl Future<Output = Outcome>) -> Outcome {
+        let outcome = running.await;
+        let is_tool = self.method == "tools/call";
+        let seen = self.server.outcome(&outcome, is_tool, self.rules);
+        self.end(seen);
+        outcome
+    }
+
+    fn end(&mut self, outcome: CallOutcome) {
+        self.is_ended = true;
+        if self.is_counted {
+            self.count_end(outcome);
+        }
+        if let Some(record) = &self.record {
+            record.finish(outcome, self.canceller.denied_by().cloned());
+        }
+    }
+
+    /// Counts that the call started.
+    fn count_start(&self) {}
+
+    /// Counts that the call ended.
+    fn count_end(&self, _outcome: CallOutcome) {
+        let _duration = self.started.elapsed();
+    }
+}
+
+impl Drop for ObservedCall {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            let is_tool = self.method == "tools/call";
+            let outcome = match self.canceller.abort_fault() {
+                Some(kind) => self.server.fault_outcome(kind, is_tool, self.rules),
+                None => CallOutcome::Cancelled,
+            };
+            self.end(outcome);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What the telemetry knows of a request beside the call that it makes.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::telemetry::record::{Transport, Via};
+use crate::telemetry::trace::TraceHeaders;
+
+/// What the telemetry knows of a request beside the call that it makes. It is collected only if something is on.
+#[derive(Clone, Debug, Default)]
+pub struct RequestFacts {
+    /// The method on the wire, where it differs from that of the operation.
+    pub method: Option<&'static str>,
+    /// The client's id of the request, as JSON.
+    pub request_id: Option<Box<str>>,
+    /// The client's transport.
+    pub transport: Transport,
+    /// The client's address.
+    pub remote: Option<IpAddr>,
+    /// The start of the SHA-256 digest of the session's id.
+    pub session: Option<[u8; 4]>,
+    /// Where the call comes from.
+    pub via: Via,
+    /// The trace context in the headers of the request.
+    pub trace_headers: Option<TraceHeaders>,
+    /// The message, if a reader may want messages.
+    pub frame: Option<Arc<str>>,
+}
+
+impl RequestFacts {
+    /// The start of the SHA-256 digest of a session's id, which identifies the session and cannot be used as the id.
+    pub fn session_digest(id: &str) -> [u8; 4] {
+        let digest = Sha256::digest(id.as_bytes());
+        [digest[0], digest[1], digest[2], digest[3]]
+    }
+}
+
+/// The source of the facts of a request: its transport.
+pub(crate) trait RequestSource {
+    /// The facts that the transport knows.
+    fn facts(&self, with_frame: bool) -> RequestFacts;
+}
