@@ -1,31 +1,35 @@
 //! One call, and the context that its handler uses.
 
 pub(crate) mod announcement;
+mod canceller;
 pub(crate) mod catch_panic;
+mod channel;
 mod context_layer;
+mod origin;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use context_layer::{ContextLayer, ContextRewrite, rewrite_event};
-use creole_proto::fault::FaultKind;
 use creole_proto::model::{InputRequest, Level};
 use creole_proto::operation::{Caller, Event, Operation};
-use creole_proto::revision::Rules;
 use creole_proto::server::{CallKey, InputResponse};
 use creole_proto::wire::Raw;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::Notify;
 
 use crate::principal::Principal;
 use crate::scopes::ScopeRules;
-use crate::telemetry::reader::Detail;
-use crate::telemetry::record::{CallRecord, EarlierCall};
-use crate::telemetry::steps::{StepGuard, StepKind};
+use crate::telemetry::record::{CallRecord, Detail, EarlierCall, StepGuard};
+use crate::telemetry::steps::StepKind;
+
+pub(crate) use canceller::Canceller;
+pub use channel::{ClientChannel, ClientSession, ConnectionId};
+pub use origin::Origin;
 
 /// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -37,128 +41,6 @@ pub struct Call {
     pub operation: Operation,
     /// The caller, and the channel to its client.
     pub context: Context,
-}
-
-/// The origin of a call.
-#[derive(Clone, Debug)]
-pub struct Origin {
-    /// The principal, whose binding state, cursors and tasks belong to.
-    pub principal: Principal,
-    /// The name of the connection or session, unique within the process.
-    pub session_name: Option<Arc<str>>,
-    /// The scopes that operations require of the principal's access token.
-    pub(crate) scopes: Option<Arc<ScopeRules>>,
-}
-
-impl Origin {
-    /// An origin with a connection or session, which gets a new name.
-    pub fn new(principal: Principal) -> Self {
-        static CONVERSATIONS: AtomicU64 = AtomicU64::new(0);
-        let number = CONVERSATIONS.fetch_add(1, Ordering::Relaxed);
-        Self { principal, session_name: Some(number.to_string().into()), scopes: None }
-    }
-
-    /// An origin whose requests have no session.
-    pub fn sessionless(principal: Principal) -> Self {
-        Self { principal, session_name: None, scopes: None }
-    }
-
-    /// The same connection or session, with the principal of one of its requests and the scopes of operations.
-    pub(crate) fn of_request(
-        &self,
-        principal: &Principal,
-        scopes: Option<&Arc<ScopeRules>>,
-    ) -> Self {
-        let session_name = self.session_name.clone();
-        Self { principal: principal.clone(), session_name, scopes: scopes.cloned() }
-    }
-}
-
-/// The channel that carries the events and input requests of a call to the client.
-pub trait ClientChannel: Send + Sync {
-    /// Sends an event. Waits while the client is slow.
-    fn send_event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()>;
-    /// Sends an inline input request.
-    fn request_input(
-        &self,
-        call: CallKey,
-        input_request: InputRequest,
-    ) -> BoxFuture<'_, InputResponse>;
-    /// Lets the client disconnect and fetch the response later. Most transports do not support it.
-    fn release_connection(&self, _call: CallKey, _retry: Duration) {}
-    /// Sends a log message outside of any call, if the client has a session and requested messages of this level. A
-    /// slow client misses it.
-    fn send_log(&self, _event: Event) {}
-    /// Sends an input request outside of any call to the client of a session. The receiver fails if the client does not
-    /// support the request.
-    fn request_session_input(
-        &self,
-        _input_request: InputRequest,
-    ) -> oneshot::Receiver<InputResponse> {
-        oneshot::channel().1
-    }
-    /// Changes whenever the client of a session announces that its roots changed. `None` without a session.
-    fn watch_roots(&self) -> Option<watch::Receiver<()>> {
-        None
-    }
-    /// The connection of this channel.
-    fn connection_id(&self) -> ConnectionId {
-        ConnectionId::of(self)
-    }
-}
-
-/// Identifies a connection, a session or a sessionless request. It is unique among those that are open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(usize);
-
-impl ConnectionId {
-    /// The id of the connection with this channel.
-    pub(crate) fn of<T: ?Sized>(outlet: &T) -> Self {
-        Self(std::ptr::from_ref(outlet).cast::<()>() as usize)
-    }
-}
-
-/// The session of a client, for log messages and input requests outside of any call.
-#[derive(Clone)]
-pub struct ClientSession {
-    name: Arc<str>,
-    pub(crate) channel: Weak<dyn ClientChannel>,
-    pub(crate) rules: &'static Rules,
-    /// The layers around the call that the session was taken from.
-    layers: Option<Arc<ContextLayer>>,
-}
-
-impl ClientSession {
-    /// Sends a log message through the layers around the call that the session was taken from. Returns whether the
-    /// session is still open.
-    pub fn send_log(&self, event: Event) -> bool {
-        let Some(channel) = self.channel.upgrade() else { return false };
-        if let Some(event) = rewrite_event(self.layers.as_deref(), event) {
-            channel.send_log(event);
-        }
-        true
-    }
-
-    /// Changes whenever the client announces that its roots changed.
-    pub fn watch_roots(&self) -> Option<watch::Receiver<()>> {
-        self.channel.upgrade()?.watch_roots()
-    }
-
-    /// Whether the session is still open.
-    pub fn is_open(&self) -> bool {
-        self.channel.strong_count() > 0
-    }
-
-    /// The name of the session, the same as in [`Context::session_name`].
-    pub fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-}
-
-impl fmt::Debug for ClientSession {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("ClientSession").field("name", &self.name).finish_non_exhaustive()
-    }
 }
 
 /// The context of a call: its caller, and what a handler may do during the call.
@@ -528,57 +410,5 @@ impl fmt::Debug for Context {
             .debug_struct("Context")
             .field("caller", &self.shared.caller)
             .finish_non_exhaustive()
-    }
-}
-
-/// Cancels a call.
-#[derive(Clone)]
-pub struct Canceller {
-    shared: Arc<CallShared>,
-}
-
-impl Canceller {
-    /// Cancels the call with the client's reason.
-    pub fn cancel_with_reason(&self, reason: &str) {
-        _ = self.shared.cancel_reason.set(reason.chars().take(MAX_CANCEL_REASON).collect());
-        self.cancel();
-    }
-
-    /// Whether the call is cancelled.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.shared.is_cancelled()
-    }
-
-    /// Sets the fault that the client gets for a call that is not run to its end.
-    pub(crate) fn set_abort_fault(&self, kind: FaultKind) {
-        self.shared.stopped.fetch_or((kind as u8 + 1) << 1, Ordering::Relaxed);
-    }
-
-    /// The fault that the client gets for a call that was not run to its end. `None` if it gets no response.
-    pub(crate) fn abort_fault(&self) -> Option<FaultKind> {
-        let number = self.shared.stopped.load(Ordering::Relaxed) >> 1;
-        FaultKind::ALL.get(usize::from(number.checked_sub(1)?)).map(|(kind, _)| *kind)
-    }
-
-    /// The record of the call, if a reader wants it.
-    pub(crate) fn record(&self) -> Option<&Arc<CallRecord>> {
-        self.shared.record.as_ref()
-    }
-
-    /// The rule of a policy that refused the call.
-    pub(crate) fn denied_by(&self) -> Option<&Arc<str>> {
-        self.shared.denied_by.get()
-    }
-
-    /// Cancels the call.
-    pub fn cancel(&self) {
-        self.shared.stopped.fetch_or(CANCELLED, Ordering::Release);
-        self.shared.cancelled.notify_waiters();
-    }
-}
-
-impl fmt::Debug for Canceller {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Canceller").finish_non_exhaustive()
     }
 }

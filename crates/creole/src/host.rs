@@ -37,8 +37,8 @@ use crate::call::{ClientChannel, ConnectionId, Origin};
 use crate::registry::Announcement;
 use crate::server::Service;
 use crate::sync::Mutex;
+use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::record::CallRecord;
-use crate::telemetry::request::RequestFacts;
 use calls::OpenCall;
 
 /// The key of a stream within its host.

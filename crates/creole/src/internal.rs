@@ -187,17 +187,18 @@ pub mod task {
 
 /// Records of calls, and those who read them.
 pub mod telemetry {
+    pub use crate::telemetry::facts::{RequestFacts, Transport, Via};
     pub use crate::telemetry::frames::{
         CapturedFrame, FrameDirection, FrameRedactor, MAX_FRAME_BYTES, MAX_FRAMES,
     };
     pub use crate::telemetry::metrics::Metrics;
-    pub use crate::telemetry::reader::{CallStart, Detail, ReaderGuard, RecordReader};
+    pub use crate::telemetry::outcome::{CallEnd, CallOutcome, ErrorType};
     pub use crate::telemetry::record::{
-        CallEnd, CallOutcome, CallRecord, EarlierCall, RecordGuard, Transport, Via,
+        CallRecord, CallStart, Detail, EarlierCall, ReaderGuard, RecordGuard, RecordReader,
+        StepGuard,
     };
-    pub use crate::telemetry::request::RequestFacts;
     pub use crate::telemetry::steps::{
-        Decision, ErrorType, MAX_STEPS, ParkedEnd, Step, StepGuard, StepKind, Translation,
+        Decision, MAX_STEPS, ParkedEnd, Step, StepKind, Translation,
     };
     pub use crate::telemetry::trace;
     pub use crate::telemetry::trace::{CallTrace, Link, MAX_LINKS, TraceSettings};

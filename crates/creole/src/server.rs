@@ -27,7 +27,7 @@ use crate::registry::{Registry, RegistrySettings, RunMode};
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
-use crate::telemetry::request::RequestFacts;
+use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::request_log;
 use crate::telemetry::{Modes, SharedModes, Telemetry};
 use observed_call::ObservedCall;

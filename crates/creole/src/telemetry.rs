@@ -1,13 +1,13 @@
-//! Telemetry: one record per call, and those who read it.
+//! Telemetry: one record per call, and its readers.
 //!
 //! The layers and endpoints of a chain know the record of their call and no reader. A record exists only if a reader
 //! wants the call. With everything off, a call reads one flag.
 
+pub(crate) mod facts;
 pub(crate) mod frames;
 pub(crate) mod metrics;
-pub(crate) mod reader;
+pub(crate) mod outcome;
 pub(crate) mod record;
-pub(crate) mod request;
 pub(crate) mod request_log;
 pub(crate) mod steps;
 pub mod trace;
@@ -20,8 +20,7 @@ use arc_swap::ArcSwapOption;
 use creole_proto::model::Implementation;
 
 use metrics::Metrics;
-use reader::{ReaderGuard, Readers, RecordReader};
-use record::{CallRecord, NewRecord};
+use record::{CallRecord, NewRecord, ReaderGuard, Readers, RecordReader};
 use trace::TraceSettings;
 
 /// What the telemetry of a process does for each call. Empty: nothing.

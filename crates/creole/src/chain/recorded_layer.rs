@@ -6,7 +6,8 @@ use creole_proto::operation::Outcome;
 
 use crate::call::{BoxFuture, Call};
 use crate::chain::{Middleware, Next};
-use crate::telemetry::record::{CallOutcome, CallRecord};
+use crate::telemetry::outcome::CallOutcome;
+use crate::telemetry::record::CallRecord;
 use crate::telemetry::steps::{Decision, StepKind};
 
 impl<'a> Next<'a> {

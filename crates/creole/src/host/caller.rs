@@ -6,7 +6,7 @@ use creole_proto::server::Call;
 
 use crate::principal::Principal;
 use crate::scopes::{ScopeDenial, ScopeRules};
-use crate::telemetry::request::RequestSource;
+use crate::telemetry::facts::RequestSource;
 
 /// The caller of one request, where it may differ from that of the connection.
 #[derive(Clone, Copy)]

@@ -13,9 +13,9 @@ use crate::host::{COMMON_STREAM, FrameSink, OpenCalls, RequestCaller, StreamKey}
 use crate::principal::Principal;
 use crate::server::Service;
 use crate::telemetry::Modes;
+use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::frames::FrameDirection;
 use crate::telemetry::record::ReportHold;
-use crate::telemetry::request::RequestFacts;
 use crate::telemetry::request_log;
 
 /// The state under the lock.

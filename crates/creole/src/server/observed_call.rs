@@ -12,9 +12,10 @@ use creole_proto::server::{Observation, error_code};
 
 use crate::call::{Canceller, Context};
 use crate::principal::Principal;
+use crate::telemetry::facts::{RequestFacts, Transport};
 use crate::telemetry::frames::{FrameDirection, FrameRedactor};
-use crate::telemetry::record::{CallOutcome, CallRecord, NewRecord, Transport};
-use crate::telemetry::request::RequestFacts;
+use crate::telemetry::outcome::CallOutcome;
+use crate::telemetry::record::{CallRecord, NewRecord};
 use crate::telemetry::trace::{CallTrace, IncomingTrace};
 use crate::telemetry::{Modes, Telemetry};
 

@@ -14,7 +14,8 @@ use super::store::{TaskChange, TaskKey, TaskWatch};
 use crate::call::{Call, ClientChannel, Context, Round};
 use crate::chain::BoxFuture;
 use crate::input::MAX_ROUNDS;
-use crate::telemetry::record::{CallOutcome, RecordGuard};
+use crate::telemetry::outcome::CallOutcome;
+use crate::telemetry::record::RecordGuard;
 
 /// Runs a call through the chain once.
 pub(crate) type RunCall = Arc<dyn Fn(Call) -> BoxFuture<'static, Outcome> + Send + Sync>;

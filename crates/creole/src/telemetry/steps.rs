@@ -1,14 +1,12 @@
 //! The steps of a call: layers, requests to upstreams, input requests.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use creole_proto::fault::FaultKind;
 use creole_proto::revision::Rules;
 
-use crate::telemetry::record::{CallRecord, Transport};
+use crate::telemetry::facts::Transport;
+use crate::telemetry::outcome::ErrorType;
 
 /// The maximum number of steps of one call.
 pub const MAX_STEPS: usize = 64;
@@ -165,93 +163,5 @@ impl ParkedEnd {
             Self::TakenOver => "taken_over",
             Self::Lost => "lost",
         }
-    }
-}
-
-/// Why a call or a step failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorType {
-    /// The tool reported a failure in its result.
-    ToolError,
-    /// A fault of this kind.
-    Fault(FaultKind),
-    /// An upstream's error of this code.
-    Code(i64),
-    /// The caller left.
-    Cancelled,
-}
-
-impl ErrorType {
-    /// The word for metrics, traces and the console. It never contains a text of a client or an upstream.
-    pub fn name(self) -> Cow<'static, str> {
-        match self {
-            Self::ToolError => "tool_error".into(),
-            Self::Fault(kind) if kind.name().contains('-') => kind.name().replace('-', "_").into(),
-            Self::Fault(kind) => kind.name().into(),
-            Self::Code(code) => code.to_string().into(),
-            Self::Cancelled => "cancelled".into(),
-        }
-    }
-}
-
-/// A step that has started. It ends when it is dropped.
-#[must_use = "the step ends when the guard is dropped"]
-pub struct StepGuard {
-    record: Arc<CallRecord>,
-    /// `None` beyond the maximum number of steps.
-    index: Option<u16>,
-    span_id: Option<[u8; 8]>,
-    error: Option<ErrorType>,
-}
-
-impl StepGuard {
-    pub(super) fn new(
-        record: Arc<CallRecord>,
-        index: Option<u16>,
-        span_id: Option<[u8; 8]>,
-    ) -> Self {
-        Self { record, index, span_id, error: None }
-    }
-
-    /// The record that the step belongs to.
-    pub fn record(&self) -> &Arc<CallRecord> {
-        &self.record
-    }
-
-    /// The number of the step. `None` if the record has too many steps to keep this one.
-    pub fn index(&self) -> Option<u16> {
-        self.index
-    }
-
-    /// The span of the step, if the call is sampled.
-    pub fn span_id(&self) -> Option<[u8; 8]> {
-        self.span_id
-    }
-
-    /// Ends the step with this error.
-    pub fn end(mut self, error: Option<ErrorType>) {
-        self.error = error;
-    }
-
-    /// Sets the error of a step that is dropped without [`end`](Self::end), as when its call is cancelled.
-    pub fn set_error(&mut self, error: Option<ErrorType>) {
-        self.error = error;
-    }
-
-    /// Changes what is known of the step.
-    pub fn change(&self, change: impl FnOnce(&mut StepKind)) {
-        self.record.change_step(self.index, change);
-    }
-}
-
-impl Drop for StepGuard {
-    fn drop(&mut self) {
-        self.record.end_step(self.index, self.error);
-    }
-}
-
-impl fmt::Debug for StepGuard {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("StepGuard").field("index", &self.index).finish_non_exhaustive()
     }
 }

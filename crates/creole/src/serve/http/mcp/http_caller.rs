@@ -16,9 +16,8 @@ use crate::principal::Principal;
 use crate::serve::http::mcp::response::McpBody;
 use crate::serve::http::web::handler::ErrorResponse;
 use crate::serve::http::web::request::RequestHead;
+use crate::telemetry::facts::{RequestFacts, RequestSource, Transport};
 use crate::telemetry::frames::CapturedFrame;
-use crate::telemetry::record::Transport;
-use crate::telemetry::request::{RequestFacts, RequestSource};
 use crate::telemetry::trace::TraceHeaders;
 
 /// How long after its expiry a token still counts: clocks differ.

@@ -1,12 +1,56 @@
-//! What the telemetry knows of a request beside the call that it makes.
+//! What the telemetry knows of a request beside the call that it makes: where it comes from, and how.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::telemetry::record::{Transport, Via};
 use crate::telemetry::trace::TraceHeaders;
+
+/// The transport of a client or an upstream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// Standard input and output, or another pair of streams of lines.
+    #[default]
+    Pipe,
+    /// HTTP.
+    Http {
+        /// The version, such as `1.1` or `2`.
+        version: &'static str,
+    },
+}
+
+/// Where a call comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Via {
+    /// A client of the protocol.
+    #[default]
+    Mcp,
+    /// The console.
+    Console,
+    /// The REST interface.
+    Rest,
+    /// Code that a tool runs.
+    RunCode,
+    /// The command line.
+    Cli,
+    /// Nobody called: the gateway works for itself, such as when it fetches lists or starts an upstream.
+    Gateway,
+}
+
+impl Via {
+    /// The word for the audit log and the console.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mcp => "mcp",
+            Self::Console => "console",
+            Self::Rest => "rest",
+            Self::RunCode => "run_code",
+            Self::Cli => "cli",
+            Self::Gateway => "gateway",
+        }
+    }
+}
 
 /// What the telemetry knows of a request beside the call that it makes. It is collected only if something is on.
 #[derive(Clone, Debug, Default)]

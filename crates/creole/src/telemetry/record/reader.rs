@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use creole_proto::revision::Rules;
 
+use super::CallRecord;
 use crate::principal::Principal;
 use crate::sync::RwLock;
-use crate::telemetry::record::{CallRecord, Transport, Via};
+use crate::telemetry::facts::{Transport, Via};
 use crate::telemetry::trace::CallTrace;
 
 /// Reads finished calls.
@@ -71,7 +72,7 @@ pub struct ReaderGuard {
 }
 
 impl ReaderGuard {
-    pub(super) fn new(unsubscribe: impl FnOnce() + Send + Sync + 'static) -> Self {
+    pub(in crate::telemetry) fn new(unsubscribe: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self { unsubscribe: Some(Box::new(unsubscribe)) }
     }
 }
@@ -92,7 +93,7 @@ impl fmt::Debug for ReaderGuard {
 
 /// The readers of a process.
 #[derive(Default)]
-pub(super) struct Readers {
+pub(in crate::telemetry) struct Readers {
     list: RwLock<ReaderList>,
 }
 
@@ -104,7 +105,7 @@ struct ReaderList {
 
 impl Readers {
     /// Adds a reader and returns its number.
-    pub(super) fn add(&self, reader: Arc<dyn RecordReader>) -> u64 {
+    pub(in crate::telemetry) fn add(&self, reader: Arc<dyn RecordReader>) -> u64 {
         let mut list = self.list.write();
         let number = list.next_number;
         list.next_number += 1;
@@ -112,19 +113,22 @@ impl Readers {
         number
     }
 
-    pub(super) fn remove(&self, number: u64) {
+    pub(in crate::telemetry) fn remove(&self, number: u64) {
         self.list.write().readers.retain(|(each, _)| *each != number);
     }
 
     /// Shows all readers, while none is added or removed.
-    pub(super) fn inspect(&self, look: impl FnOnce(&[&dyn RecordReader])) {
+    pub(in crate::telemetry) fn inspect(&self, look: impl FnOnce(&[&dyn RecordReader])) {
         let list = self.list.write();
         let readers: Vec<_> = list.readers.iter().map(|(_, reader)| &**reader).collect();
         look(&readers);
     }
 
     /// The readers that want a call, and the most that one of them wants.
-    pub(super) fn interested(&self, start: &CallStart<'_>) -> (Vec<Arc<dyn RecordReader>>, Detail) {
+    pub(in crate::telemetry) fn interested(
+        &self,
+        start: &CallStart<'_>,
+    ) -> (Vec<Arc<dyn RecordReader>>, Detail) {
         interested(self.list.read().readers.iter().map(|(_, reader)| reader), start)
     }
 }

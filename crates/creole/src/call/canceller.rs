@@ -1,0 +1,62 @@
+//! Cancels calls.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use creole_proto::fault::FaultKind;
+
+use super::{CANCELLED, CallShared, MAX_CANCEL_REASON};
+use crate::telemetry::record::CallRecord;
+
+/// Cancels a call.
+#[derive(Clone)]
+pub struct Canceller {
+    pub(super) shared: Arc<CallShared>,
+}
+
+impl Canceller {
+    /// Cancels the call with the client's reason.
+    pub fn cancel_with_reason(&self, reason: &str) {
+        _ = self.shared.cancel_reason.set(reason.chars().take(MAX_CANCEL_REASON).collect());
+        self.cancel();
+    }
+
+    /// Whether the call is cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.shared.is_cancelled()
+    }
+
+    /// Sets the fault that the client gets for a call that is not run to its end.
+    pub(crate) fn set_abort_fault(&self, kind: FaultKind) {
+        self.shared.stopped.fetch_or((kind as u8 + 1) << 1, Ordering::Relaxed);
+    }
+
+    /// The fault that the client gets for a call that was not run to its end. `None` if it gets no response.
+    pub(crate) fn abort_fault(&self) -> Option<FaultKind> {
+        let number = self.shared.stopped.load(Ordering::Relaxed) >> 1;
+        FaultKind::ALL.get(usize::from(number.checked_sub(1)?)).map(|(kind, _)| *kind)
+    }
+
+    /// The record of the call, if a reader wants it.
+    pub(crate) fn record(&self) -> Option<&Arc<CallRecord>> {
+        self.shared.record.as_ref()
+    }
+
+    /// The rule of a policy that refused the call.
+    pub(crate) fn denied_by(&self) -> Option<&Arc<str>> {
+        self.shared.denied_by.get()
+    }
+
+    /// Cancels the call.
+    pub fn cancel(&self) {
+        self.shared.stopped.fetch_or(CANCELLED, Ordering::Release);
+        self.shared.cancelled.notify_waiters();
+    }
+}
+
+impl fmt::Debug for Canceller {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Canceller").finish_non_exhaustive()
+    }
+}

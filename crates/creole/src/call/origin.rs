@@ -1,0 +1,42 @@
+//! The origin of calls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::principal::Principal;
+use crate::scopes::ScopeRules;
+
+/// The origin of a call.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The principal, whose binding state, cursors and tasks belong to.
+    pub principal: Principal,
+    /// The name of the connection or session, unique within the process.
+    pub session_name: Option<Arc<str>>,
+    /// The scopes that operations require of the principal's access token.
+    pub(crate) scopes: Option<Arc<ScopeRules>>,
+}
+
+impl Origin {
+    /// An origin with a connection or session, which gets a new name.
+    pub fn new(principal: Principal) -> Self {
+        static CONVERSATIONS: AtomicU64 = AtomicU64::new(0);
+        let number = CONVERSATIONS.fetch_add(1, Ordering::Relaxed);
+        Self { principal, session_name: Some(number.to_string().into()), scopes: None }
+    }
+
+    /// An origin whose requests have no session.
+    pub fn sessionless(principal: Principal) -> Self {
+        Self { principal, session_name: None, scopes: None }
+    }
+
+    /// The same connection or session, with the principal of one of its requests and the scopes of operations.
+    pub(crate) fn of_request(
+        &self,
+        principal: &Principal,
+        scopes: Option<&Arc<ScopeRules>>,
+    ) -> Self {
+        let session_name = self.session_name.clone();
+        Self { principal: principal.clone(), session_name, scopes: scopes.cloned() }
+    }
+}
