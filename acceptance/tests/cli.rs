@@ -90,6 +90,7 @@ Commands:
   passwd       Add, change and remove users and keys
   completions  Print a completion script for a shell
   man          Print the manual, or write one page per command
+  console      Print a link that signs in to the console of a running server
   approve      Show withheld tools whose definitions changed, and approve them
   help         Print this message or the help of the given subcommand(s)
 

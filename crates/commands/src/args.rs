@@ -1,11 +1,13 @@
 //! The command line as types; its help is their documentation.
 
+mod admin;
 mod lazy;
 mod login;
 mod policy;
 mod setup;
 mod verbs;
 
+pub(crate) use admin::{AdminArgs, ConsoleArgs};
 pub(crate) use login::{ClientArgs, LoginArgs, LoginsArgs, LogoutArgs};
 pub(crate) use policy::{
     PolicyCallerArgs, PolicyCommand, PolicyExplainArgs, PolicyListArgs, PolicyTestArgs,
@@ -98,6 +100,8 @@ pub(crate) enum Command {
     /// Kill the child processes of a gateway that was killed. The gateway starts this command itself.
     #[command(hide = true)]
     Reap,
+    /// Print a link that signs in to the console of a running server.
+    Console(LazyArgs<ConsoleArgs>),
     /// Show withheld tools whose definitions changed, and approve them.
     Approve(LazyArgs<ApproveArgs>),
 }
@@ -137,6 +141,9 @@ pub(crate) struct ServeArgs {
     /// Serve without authentication: every client that can reach the address may call.
     #[arg(long)]
     pub(crate) dangerously_without_auth: bool,
+    /// Let other machines reach the admin listener without users or without TLS, if a proxy or a mesh does both.
+    #[arg(long)]
+    pub(crate) insecure_admin: bool,
     /// Log every step, and send the location of failures to clients.
     #[arg(long)]
     pub(crate) debug: bool,
@@ -245,6 +252,9 @@ pub(crate) struct ConfigCheckArgs {
     /// Serve without authentication: every client that can reach the address may call.
     #[arg(long)]
     pub(crate) dangerously_without_auth: bool,
+    /// Let other machines reach the admin listener without users or without TLS, if a proxy or a mesh does both.
+    #[arg(long)]
+    pub(crate) insecure_admin: bool,
 }
 
 /// `creole passwd`.

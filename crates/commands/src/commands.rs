@@ -1,5 +1,6 @@
 //! The verbs of the command line, one per file.
 
+mod admin;
 mod approve;
 mod call;
 mod check;
@@ -47,6 +48,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
             reap::run();
             Ok(())
         }
+        Command::Console(args) => admin::console::run(args),
         Command::Approve(args) => approve::run(args),
     }
 }

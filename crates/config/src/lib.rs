@@ -18,6 +18,7 @@ pub mod syntax;
 pub mod tables;
 pub mod wordpress;
 
+mod admin_process;
 mod assemble;
 mod instance;
 mod logins;
@@ -28,6 +29,7 @@ mod script_layer;
 mod source;
 mod upstream_settings;
 
+pub use admin_process::{AdminProcess, admin_settings, runtime_folder};
 pub use assemble::{
     AssemblyError, RunError, assemble, auth_settings, authenticator, packs, seal_keys, site,
 };
@@ -36,7 +38,7 @@ pub use logins::login_store;
 pub use plan::Plan;
 pub use plan::layer::LayerError;
 pub use policy_cases::{ExpectedDecision, PolicyCase, load_policy_cases};
-pub use reload::{ReloadHost, Reloader};
+pub use reload::{LoadFailure, ReloadHost, Reloader};
 pub use resources::resources;
 pub use script_layer::ScriptLayer;
 pub use source::ConfigSource;

@@ -1,5 +1,6 @@
 //! The plan: a configuration that is checked, resolved and immutable.
 
+pub mod admin;
 pub mod auth;
 mod chain;
 mod dialect;
@@ -25,6 +26,7 @@ use creole_proto::dialect::Dialect;
 use creole_tools::database::DatabaseAddress;
 use creole_tools::recipe::Recipe;
 
+use admin::AdminPlan;
 use auth::AuthPlan;
 use items::{database, files, openapi, skills, tools, wordpress};
 use layer::LayerPlan;
@@ -63,6 +65,8 @@ pub struct Plan {
     pub http: Option<HttpPlan>,
     /// Authentication over HTTP. Without it, every client is admitted.
     pub auth: Option<AuthPlan>,
+    /// The admin listener, if there is one.
+    pub admin: Option<AdminPlan>,
     /// Who may call what. Without it, every admitted client may use everything.
     pub policy: Option<PolicySettings>,
     /// The file of tasks and sessions. Without it, they live as long as the process.
@@ -181,8 +185,9 @@ impl Plan {
         if text.trim_start().starts_with('{') {
             return Err(ConfigError::json_file(name));
         }
-        let plan = Self::read(text, folder, known_packs, lookup)
+        let mut plan = Self::read(text, folder, known_packs, lookup)
             .map_err(|problem| problem.into_error(name, text))?;
+        plan.admin = plan.admin.map(|admin| admin.locate_problem(name, text));
         Ok(plan.resolve_paths(folder))
     }
 
@@ -203,6 +208,7 @@ impl Plan {
                 .collect(),
             http: self.http.map(|http| http.resolve_paths(folder)),
             auth: self.auth.map(|auth| auth.resolve_paths(folder)),
+            admin: self.admin.map(|admin| admin.resolve_paths(folder)),
             state: self.state.map(|file| folder.join(file)),
             seal_keys: self.seal_keys.map(|file| folder.join(file)),
             ..self
@@ -260,6 +266,7 @@ impl Plan {
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
         let auth = config.auth.map(|table| auth::resolve(table, folder)).transpose()?;
+        let admin = config.admin.map(admin::resolve).transpose()?;
         let policy = config.policy.map(policy::resolve).transpose()?;
         let (state, seal_keys) = config
             .state
@@ -276,6 +283,7 @@ impl Plan {
             upstreams,
             http,
             auth,
+            admin,
             policy,
             state,
             seal_keys,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use creole::Secrets;
 use creole::auth::{AuthError, Authenticator};
@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use crate::instance::{InstanceOptions, PendingReload, ServerInstance};
 use crate::plan::ClientScope;
-use crate::{Plan, RunError, auth_settings, seal_keys};
+use crate::{ConfigError, Plan, RunError, auth_settings, seal_keys};
 
 /// How often the files are checked. Polling also works where the system reports no changes: on network file systems and
 /// mounted volumes. A file that still changes between two checks is not read yet.
@@ -34,7 +34,7 @@ pub trait ReloadHost: Send + Sync {
     ///
     /// # Errors
     /// With the message for the user.
-    fn load_plan(&self) -> Result<Plan, String>;
+    fn load_plan(&self) -> Result<Plan, LoadFailure>;
 
     /// Sets the log level of this plan.
     fn set_log_level(&self, plan: &Plan);
@@ -43,13 +43,39 @@ pub trait ReloadHost: Send + Sync {
     fn write_message(&self, message: &str);
 }
 
+/// Why a configuration cannot be loaded.
+#[derive(Debug)]
+pub struct LoadFailure {
+    /// The message for the user.
+    pub message: String,
+    /// The error in the configuration, if it is that.
+    pub error: Option<Box<ConfigError>>,
+}
+
+impl From<ConfigError> for LoadFailure {
+    fn from(error: ConfigError) -> Self {
+        Self { message: error.to_string(), error: Some(Box::new(error)) }
+    }
+}
+
 /// Why a configuration was rejected, for the user.
 #[derive(Debug)]
-struct Rejection(String);
+struct Rejection {
+    message: String,
+    error: Option<Box<ConfigError>>,
+    /// What cannot change while the server runs.
+    restart_needed: Option<&'static str>,
+}
 
 impl From<RunError> for Rejection {
     fn from(error: RunError) -> Self {
-        Self(error.to_string())
+        Self { message: error.to_string(), error: None, restart_needed: None }
+    }
+}
+
+impl From<LoadFailure> for Rejection {
+    fn from(failure: LoadFailure) -> Self {
+        Self { message: failure.message, error: failure.error, restart_needed: None }
     }
 }
 
@@ -69,6 +95,8 @@ pub struct Reloader {
     running: Mutex<RunningConfig>,
     /// The instances, in the order of the plan. Locked only briefly, so that shutdown does not wait for a reload.
     instances: StdMutex<Vec<ServerInstance>>,
+    /// What operators see of the reloads.
+    history: StdMutex<ReloadHistory>,
     /// Whether the servers are closed or closing.
     closing: watch::Sender<bool>,
     /// Whether failed fetches of documents are being retried.
@@ -77,6 +105,37 @@ pub struct Reloader {
 
 struct RunningConfig {
     plan: Plan,
+}
+
+/// The plan in force, and the reloads so far.
+pub(crate) struct ReloadHistory {
+    /// The plan in force.
+    pub(crate) plan: Arc<Plan>,
+    /// When it was put into force.
+    pub(crate) loaded: SystemTime,
+    /// The text of its file.
+    pub(crate) text: Option<Arc<str>>,
+    /// How many reloads were accepted.
+    pub(crate) accepted: u64,
+    /// How many reloads were rejected.
+    pub(crate) rejected: u64,
+    /// The last rejection, unless a later reload was accepted.
+    pub(crate) rejection: Option<RejectedReload>,
+}
+
+/// A rejected reload.
+#[derive(Clone)]
+pub(crate) struct RejectedReload {
+    /// When it was rejected.
+    pub(crate) at: SystemTime,
+    /// The text of its file.
+    pub(crate) text: Option<Arc<str>>,
+    /// The message for the user.
+    pub(crate) message: String,
+    /// The error in the configuration, if it is that.
+    pub(crate) error: Option<Box<ConfigError>>,
+    /// What cannot change while the server runs.
+    pub(crate) restart_needed: Option<&'static str>,
 }
 
 impl Reloader {
@@ -92,6 +151,14 @@ impl Reloader {
         let running = Mutex::new(RunningConfig { plan: plan.clone() });
         let (served, closing) = (StdMutex::new(served), watch::Sender::new(false));
         let fetches = AtomicBool::new(false);
+        let history = ReloadHistory {
+            plan: Arc::new(plan.clone()),
+            loaded: SystemTime::now(),
+            text: config_text(&*host),
+            accepted: 0,
+            rejected: 0,
+            rejection: None,
+        };
         Arc::new(Self {
             host,
             options,
@@ -99,6 +166,7 @@ impl Reloader {
             client_scope: scope,
             running,
             instances: served,
+            history: StdMutex::new(history),
             closing,
             is_fetching: fetches,
         })
@@ -136,7 +204,7 @@ impl Reloader {
                 match reloader.reload_documents().await {
                     Ok(true) => {}
                     Ok(false) => return reloader.is_fetching.store(false, Ordering::Release),
-                    Err(Rejection(reason)) => {
+                    Err(Rejection { message: reason, .. }) => {
                         tracing::warn!(target: "creole", reason, "cannot fetch the OpenAPI documents again");
                     }
                 }
@@ -169,7 +237,7 @@ impl Reloader {
         // Loading may fetch a document, so it runs on a blocking thread while calls go on.
         let planned = spawn_blocking(move || host.load_plan()).await;
         let planned = planned.map_err(|error| RunError::Serve(error.to_string()))?;
-        let mut plan = planned.map_err(Rejection)?;
+        let mut plan = planned.map_err(Rejection::from)?;
         plan.reuse_documents(before);
         Ok(plan)
     }
@@ -207,7 +275,9 @@ impl Reloader {
     pub async fn reload_and_report(self: &Arc<Self>) {
         let Some(file) = self.host.file() else { return };
         let name = file.display();
+        let text = config_text(&*self.host);
         let renewed = self.reload().await;
+        self.record(text, renewed.as_ref().map(drop));
         if self.running.lock().await.plan.unfetched_documents().next().is_some() {
             self.retry_fetches();
         }
@@ -222,12 +292,48 @@ impl Reloader {
                 self.host
                     .write_message(&format!("creole: {name} was reloaded; changed: {changed}"));
             }
-            Err(Rejection(reason)) => {
+            Err(Rejection { message: reason, .. }) => {
                 self.host.write_message(&format!(
                     "{reason}\ncreole: {name} was rejected; the previous configuration stays active"
                 ));
             }
         }
+    }
+
+    /// Records the outcome of a reload for operators.
+    fn record(&self, text: Option<Arc<str>>, outcome: Result<(), &Rejection>) {
+        let mut history = self.history.lock();
+        match outcome {
+            Ok(()) => {
+                history.accepted += 1;
+                (history.loaded, history.text, history.rejection) = (SystemTime::now(), text, None);
+            }
+            Err(rejection) => {
+                history.rejected += 1;
+                history.rejection = Some(RejectedReload {
+                    at: SystemTime::now(),
+                    text,
+                    message: rejection.message.clone(),
+                    error: rejection.error.clone(),
+                    restart_needed: rejection.restart_needed,
+                });
+            }
+        }
+    }
+
+    /// The running instances.
+    pub(crate) fn instances(&self) -> Vec<ServerInstance> {
+        self.lock().clone()
+    }
+
+    /// The configuration file, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.host.file()
+    }
+
+    /// The plan in force, and the reloads so far.
+    pub(crate) fn history(&self) -> MutexGuard<'_, ReloadHistory> {
+        self.history.lock()
     }
 
     async fn reload(&self) -> Result<Vec<&'static str>, Rejection> {
@@ -236,7 +342,8 @@ impl Reloader {
         if let Some(description) = plan.needs_restart(&running.plan, self.client_scope) {
             let detail =
                 format!("{description} cannot change while the server runs; restart the server");
-            return Err(RunError::Refused(detail).into());
+            let rejection = Rejection::from(RunError::Refused(detail));
+            return Err(Rejection { restart_needed: Some(description), ..rejection });
         }
         // Set first: whether a connection is observed depends on the log level when it begins.
         self.host.set_log_level(&plan);
@@ -288,6 +395,7 @@ impl Reloader {
         for (served, keys) in before.iter().zip(&keys) {
             keys.iter().for_each(|keys| served.reload_keys(keys));
         }
+        self.history.lock().plan = Arc::new(plan.clone());
         running.plan = plan;
         let (after, changed): (_, Vec<_>) =
             pending_reloads.into_iter().map(PendingReload::swap).unzip();
@@ -321,8 +429,13 @@ fn deduplicated(mut names: Vec<&'static str>) -> Vec<&'static str> {
     names
 }
 
+/// The text of the configuration file, for operators.
+fn config_text(host: &dyn ReloadHost) -> Option<Arc<str>> {
+    std::fs::read_to_string(host.file()?).ok().map(Arc::from)
+}
+
 /// The modification time, length and identity of a file.
-type Stamp = (Option<std::time::SystemTime>, u64, u64);
+type Stamp = (Option<SystemTime>, u64, u64);
 
 /// Adds the included files that are not watched yet.
 fn add_included_files(plan: &Plan, read: &mut HashMap<PathBuf, Option<Stamp>>) {

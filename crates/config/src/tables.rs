@@ -3,6 +3,7 @@
 //! The types define the keys and the types of their values. The documentation of a field is also its description in the
 //! JSON Schema and in docs/configuration.md.
 
+pub mod admin;
 pub mod auth_oauth;
 pub mod chain;
 pub mod database;
@@ -28,6 +29,7 @@ use crate::syntax::environment::Lookup;
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::syntax::{disabled, environment, toml_errors};
+use admin::AdminTable;
 use auth_oauth::ServerAuthTable;
 use chain::LayerTable;
 use database::{DatabaseTable, TasksTable};
@@ -57,6 +59,8 @@ pub struct Config {
     pub http: Option<HttpTable>,
     /// Authentication of HTTP clients. Default: no authentication.
     pub auth: Option<Spanned<AuthTable>>,
+    /// The admin listener: metrics, an API and a console for operators. Default: none.
+    pub admin: Option<AdminTable>,
     /// Who may call what. Default: every client that is admitted may use everything.
     pub policy: Option<PolicyTable>,
     /// The storage of tasks and sessions, and the key that encrypts the data that clients hold for the server, such as

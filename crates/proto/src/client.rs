@@ -25,6 +25,7 @@ pub use outbox::{
     OutgoingFrame, ProtocolViolation,
 };
 pub use request::CallRequest;
+pub use tasks::parse_timestamp;
 pub use unreadable::DropReason;
 
 use alloc::string::String;

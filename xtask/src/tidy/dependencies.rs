@@ -79,7 +79,18 @@ const ALLOWED: &[Allowed] = &[
     (
         "creole-admin",
         &["creole", "creole-gateway", "creole-proto", "creole-telemetry"],
-        &["bytes", "http", "hyper", "schemars", "serde", "serde_json", "tokio", "tracing"],
+        &[
+            "base64",
+            "bytes",
+            "http",
+            "hyper",
+            "hyper-util",
+            "schemars",
+            "serde",
+            "serde_json",
+            "tokio",
+            "tracing",
+        ],
     ),
     (
         "creole-config",
@@ -127,6 +138,7 @@ const ALLOWED: &[Allowed] = &[
         "creole-commands",
         &[
             "creole",
+            "creole-admin",
             "creole-config",
             "creole-gateway",
             "creole-policy",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use creole::auth::ProtectedResource;
 use creole_config::describe::reference::reference;
 use creole_config::describe::schema::schema;
+use creole_config::plan::admin::AdminPlan;
 use creole_config::plan::auth::AuthPlan;
 use creole_config::plan::layer::LayerPlan;
 use creole_config::plan::upstream::{UpstreamAddress, UpstreamPlan};
@@ -21,7 +22,7 @@ use creole_tools::recipe::tool::ToolAction;
 use creole_tools::recipe::{Recipe, ToolRecipe};
 use creole_tools::skills::load;
 
-use super::serve::Prerequisites;
+use super::serve::{Prerequisites, admin};
 use crate::args::{ConfigCheckArgs, ConfigCommand};
 use crate::failure::Failure;
 use crate::{output, upstreams};
@@ -45,6 +46,8 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     let (file, operations) = (args.file.as_path(), args.operations);
     let plan = Plan::load(ConfigSource::File(file), &creole_config::packs())?;
     Prerequisites::of(&plan, plan.http.as_ref(), args.dangerously_without_auth)?;
+    let admin =
+        plan.admin.as_ref().map(|admin| admin_line(admin, args.insecure_admin)).transpose()?;
     let auth = plan.auth.as_ref().map(|written| auth(&plan, written)).transpose()?;
     let skills = plan.skills.as_deref().map(skills).transpose()?;
     check_files(&plan)?;
@@ -75,6 +78,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     }
     lines.extend(plan.wordpress.iter().flat_map(|site| site_lines(site, &plan)));
     lines.extend(plan.http.as_ref().map(|reached| format!("  http     {}", http(reached))));
+    lines.extend(admin);
     lines.extend(plan.state.as_ref().map(|file| format!("  state    in {}", file.display())));
     lines.push(format!("  log      {}", log(plan.log)));
     lines.extend(auth);
@@ -85,6 +89,22 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     lines.extend(tried.filter(|rows| !rows.is_empty()).map(|rows| upstreams::table(&rows)));
     lines.push(String::new());
     output::write_data(&lines.join("\n"))
+}
+
+/// Describes the admin listener. Reads its files, since a server does not start with invalid ones.
+fn admin_line(plan: &AdminPlan, is_insecure: bool) -> Result<String, Failure> {
+    let settings = admin::settings(plan, is_insecure)?;
+    let scheme = if settings.certificates.is_some() { "https" } else { "http" };
+    let callers = match &settings.authenticator {
+        Some(known) => {
+            let (users, keys) = known.count();
+            format!("{users} users, {keys} keys")
+        }
+        None => "sign in with `creole console`".to_owned(),
+    };
+    let console = if plan.console { ", console" } else { "" };
+    Ok(format!("  admin    {scheme}://{}{console}, {callers}", plan.listen)
+        .replace("http://unix:", "unix:"))
 }
 
 /// Describes the policy.

@@ -1,5 +1,6 @@
 //! `creole serve`: serves a configuration on stdin and stdout or over HTTP.
 
+pub(crate) mod admin;
 mod host;
 mod http;
 mod prerequisites;

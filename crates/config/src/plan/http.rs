@@ -117,13 +117,20 @@ impl HttpPlan {
 
     /// Resolves relative paths against this folder.
     pub(crate) fn resolve_paths(mut self, folder: &Path) -> Self {
-        if let Some(tls) = &mut self.tls {
-            // Joining an absolute path gives that path.
-            tls.certificate = folder.join(&tls.certificate);
-            tls.key = folder.join(&tls.key);
-            tls.client_certificates = tls.client_certificates.as_ref().map(|it| folder.join(it));
-        }
+        self.tls = self.tls.map(|tls| tls.resolve_paths(folder));
         self
+    }
+}
+
+impl TlsPlan {
+    /// Resolves relative paths against this folder.
+    pub(crate) fn resolve_paths(self, folder: &Path) -> Self {
+        // Joining an absolute path gives that path.
+        Self {
+            certificate: folder.join(&self.certificate),
+            key: folder.join(&self.key),
+            client_certificates: self.client_certificates.map(|it| folder.join(it)),
+        }
     }
 }
 
@@ -201,7 +208,23 @@ fn guard(table: &HttpTable) -> Result<OriginGuard, ConfigProblem> {
         let authority = public_url::authority(&value.value);
         guard.allow_host(authority).map_err(|_| public_url::problem(value))?;
     }
-    for Spanned { value, span } in table.hosts.iter().flatten() {
+    allow_hosts(&mut guard, table.hosts.iter().flatten())?;
+    for Spanned { value, span } in table.origins.iter().flatten() {
+        guard.allow_origin(value).map_err(|_| {
+            ConfigProblem::new(format!("invalid origin `{value}`"))
+                .help("write a scheme and a host in lower case, such as `https://app.example.com`")
+                .at(span.clone())
+        })?;
+    }
+    Ok(guard)
+}
+
+/// Adds configured hosts to a guard.
+pub(crate) fn allow_hosts<'a>(
+    guard: &mut OriginGuard,
+    hosts: impl Iterator<Item = &'a Spanned<String>>,
+) -> Result<(), ConfigProblem> {
+    for Spanned { value, span } in hosts {
         guard.allow_host(value).map_err(|_| {
             ConfigProblem::new(format!("invalid host `{value}`"))
                 .help(
@@ -211,14 +234,7 @@ fn guard(table: &HttpTable) -> Result<OriginGuard, ConfigProblem> {
                 .at(span.clone())
         })?;
     }
-    for Spanned { value, span } in table.origins.iter().flatten() {
-        guard.allow_origin(value).map_err(|_| {
-            ConfigProblem::new(format!("invalid origin `{value}`"))
-                .help("write a scheme and a host in lower case, such as `https://app.example.com`")
-                .at(span.clone())
-        })?;
-    }
-    Ok(guard)
+    Ok(())
 }
 
 fn proxies(table: &HttpTable) -> Result<TrustedProxies, ConfigProblem> {
@@ -232,7 +248,8 @@ fn proxies(table: &HttpTable) -> Result<TrustedProxies, ConfigProblem> {
     networks.collect()
 }
 
-fn tls(table: &TlsTable) -> Result<TlsPlan, ConfigProblem> {
+/// Resolves the table of a certificate.
+pub(crate) fn tls(table: &TlsTable) -> Result<TlsPlan, ConfigProblem> {
     let file = |key: &str, value: &Spanned<String>| {
         if value.value.is_empty() {
             let message = format!("`{key}` is empty");

@@ -27,6 +27,7 @@ impl Plan {
         let moves = sites.is_some_and(|(old, new)| !old.is_same_site(new));
         let parts = [
             ("`[http]`", self.http != running.http),
+            ("`[admin]`", self.admin != running.admin),
             ("`[state]`", self.state != running.state || self.seal_keys != running.seal_keys),
             ("`format` in `[log]`", self.log.format != running.log.format),
             ("`url` in `[wordpress]`", moves),

@@ -20,8 +20,8 @@ impl ReloadHost for FileHost {
         Some(&self.0)
     }
 
-    fn load_plan(&self) -> Result<Plan, String> {
-        Plan::load(ConfigSource::File(&self.0), &packs()).map_err(|error| error.to_string())
+    fn load_plan(&self) -> Result<Plan, LoadFailure> {
+        Ok(Plan::load(ConfigSource::File(&self.0), &packs())?)
     }
 
     fn set_log_level(&self, _: &Plan) {}

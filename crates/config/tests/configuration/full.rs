@@ -2,6 +2,7 @@
 
 /// A configuration file with every key.
 pub(crate) const FULL: &str = r#"
+        admin = { listen = "unix:admin.sock", users = "admins.txt", keys_file = "admin-keys.txt", hosts = ["admin.example.com"], console = true, capture = "ask", metrics_open = false, trace_url = "https://traces.example.com/{trace}", tls = { certificate = "cert.pem", key = "key.pem", client_certificates = "ca.pem" } }
         [server]
         name = "acme"
         title = "Acme"

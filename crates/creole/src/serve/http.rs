@@ -7,6 +7,9 @@
 //! protocol machine. The protocol rules are in `creole_proto::http`; this module moves bytes.
 
 pub use crate::serve::http::listener::Listener;
+#[cfg(unix)]
+#[doc(hidden)]
+pub use crate::serve::http::listener::unix::UnixSocketListener;
 pub use crate::serve::http::mcp::endpoint::{EndpointSettings, McpEndpoint};
 pub use crate::serve::http::web::authenticate::ResourceGate;
 pub use crate::serve::http::web::body::BodyLimits;

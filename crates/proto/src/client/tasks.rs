@@ -116,7 +116,7 @@ fn read_state(
 }
 
 /// The milliseconds since 1970 of an RFC 3339 time; `None` if it is earlier or invalid.
-fn parse_timestamp(text: &str) -> Option<u64> {
+pub fn parse_timestamp(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);

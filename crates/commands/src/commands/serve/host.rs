@@ -6,7 +6,7 @@ use std::sync::Arc;
 use creole::auth::Authenticator;
 use creole::internal::telemetry::Telemetry;
 use creole_config::plan::ClientScope;
-use creole_config::{ConfigSource, Plan, ReloadHost, Reloader, ServerInstance};
+use creole_config::{ConfigSource, LoadFailure, Plan, ReloadHost, Reloader, ServerInstance};
 
 use super::{load_plan, log_plan};
 use crate::args::ServeArgs;
@@ -41,8 +41,11 @@ impl ReloadHost for ServeHost {
         }
     }
 
-    fn load_plan(&self) -> Result<Plan, String> {
-        load_plan(&self.0).map_err(|failure| failure.to_string())
+    fn load_plan(&self) -> Result<Plan, LoadFailure> {
+        load_plan(&self.0).map_err(|failure| match failure {
+            Failure::Config(error) => error.into(),
+            other => LoadFailure { message: other.to_string(), error: None },
+        })
     }
 
     fn set_log_level(&self, plan: &Plan) {

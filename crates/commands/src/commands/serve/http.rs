@@ -10,17 +10,18 @@ use creole::auth::Authenticator;
 use creole::internal::budget::Budget;
 use creole::internal::telemetry::Telemetry;
 use creole::serve::http::{
-    Certificates, Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method,
-    ResourceGate, Route, Router,
+    Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, ResourceGate,
+    Route, Router,
 };
 use creole::state::State;
 use creole_config::plan::{ClientScope, HttpPlan};
-use creole_config::{Plan, ServerInstance};
+use creole_config::{AdminProcess, Plan, ServerInstance};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
+use super::admin;
 use super::host::reloader;
-use super::prerequisites::Prerequisites;
+use super::prerequisites::{Prerequisites, reload_certificates};
 use super::signals;
 use super::signals::Reload;
 use crate::args::ServeArgs;
@@ -58,7 +59,9 @@ async fn listen(
     }
     let (drain, telemetry) = (Drain::new(), Telemetry::default());
     let Prerequisites { certificates, authenticator: callers } = prerequisites;
-    let (router, served) = router(plan, http, args, &telemetry, &drain, callers.as_ref()).await?;
+    let admin = admin::bind(plan, args.insecure_admin, &telemetry).await?;
+    let (router, served, endpoints) =
+        router(plan, http, args, &telemetry, &drain, callers.as_ref()).await?;
     let cannot = |error| listen_failure(http.listen, &error);
     let mut listener = Listener::bind(http.listen, limits(http)).await.map_err(cannot)?;
     let address = listener.address().map_err(cannot)?;
@@ -69,6 +72,10 @@ async fn listen(
     }
     let renewal = reloader(plan, args, &telemetry, served, callers, ClientScope::Many)?;
     renewal.watch();
+    if let Some(admin) = admin {
+        let process = AdminProcess::with_http(&renewal, http, endpoints, &drain);
+        reloads.extend(admin::start(admin, process, &telemetry));
+    }
     let result = signals::listen(drain, Arc::clone(&renewal), reloads);
     result.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
     output::write_message(&connection_hint(plan, http, address));
@@ -93,12 +100,6 @@ fn limits(http: &HttpPlan) -> HttpLimits {
     of_listener.write_timeout = limits.write_timeout;
     of_listener.drain_timeout = limits.drain_timeout;
     of_listener
-}
-
-fn reload_certificates(certificates: &Certificates) {
-    if let Err(error) = certificates.reload() {
-        output::write_message(&format!("error: {error}; the old certificate stays in use"));
-    }
 }
 
 /// The reason why an address cannot be listened on, with a suggestion.
@@ -136,7 +137,7 @@ fn connection_hint(plan: &Plan, http: &HttpPlan, address: SocketAddr) -> String 
     plan.split().iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The router over the servers' paths, and the instances behind it.
+/// The router over the servers' paths, and the instances and endpoints behind it.
 async fn router(
     plan: &Plan,
     http: &HttpPlan,
@@ -144,9 +145,9 @@ async fn router(
     telemetry: &Telemetry,
     drain: &Drain,
     callers: Option<&Authenticator>,
-) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>), Failure> {
+) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>, Vec<McpEndpoint>), Failure> {
     let mut router = Router::new(http.guard(), drain.clone()).proxies(http.proxies.clone());
-    let mut all = Vec::new();
+    let (mut all, mut endpoints) = (Vec::new(), Vec::new());
     if let Some(callers) = callers {
         router = router.documents(Arc::new(callers.clone()));
     }
@@ -163,6 +164,7 @@ async fn router(
         let endpoint = endpoint(&served, http, drain, old_sse.clone());
         let gate = served.site_gate.clone();
         all.push(served);
+        endpoints.push(endpoint.clone());
         let route = |path: &str, methods: &[Method], resource: usize| {
             let route = Route::new(path, methods, endpoint.clone());
             match (&gate, callers) {
@@ -182,7 +184,7 @@ async fn router(
             router = router.route(route(&path, &methods[..2], server_count));
         }
     }
-    Ok((router, all))
+    Ok((router, all, endpoints))
 }
 
 /// The path of a server.

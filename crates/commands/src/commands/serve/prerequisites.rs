@@ -60,10 +60,18 @@ fn check_exposure(plan: &Plan, http: &HttpPlan, is_open: bool) -> Result<(), Fai
     )))
 }
 
-fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
+/// Loads a certificate.
+pub(super) fn certificates(tls: &TlsPlan) -> Result<Arc<Certificates>, Failure> {
     let clients = tls.client_certificates.as_deref();
     let loaded = Certificates::load_with_clients(&tls.certificate, &tls.key, clients);
     loaded.map_err(|error| Failure::Refused(error.to_string()))
+}
+
+/// Reads a certificate again.
+pub(super) fn reload_certificates(certificates: &Certificates) {
+    if let Err(error) = certificates.reload() {
+        output::write_message(&format!("error: {error}; the old certificate stays in use"));
+    }
 }
 
 /// The files that the server writes.

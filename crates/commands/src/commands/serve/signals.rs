@@ -45,13 +45,14 @@ pub(super) fn listen(
 
 /// Handles the reload signal until the process ends. Other signals keep their default effect.
 #[cfg(unix)]
-pub(super) fn listen_for_reloads(reloader: &Arc<Reloader>) -> io::Result<()> {
+pub(super) fn listen_for_reloads(reloader: &Arc<Reloader>, reloads: Vec<Reload>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
     let mut hang_up = signal(SignalKind::hangup())?;
     let reloader = Arc::clone(reloader);
     tokio::spawn(async move {
         while hang_up.recv().await.is_some() {
+            reloads.iter().for_each(|reload| reload());
             reloader.reload_and_report().await;
         }
     });
@@ -59,7 +60,7 @@ pub(super) fn listen_for_reloads(reloader: &Arc<Reloader>) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn listen_for_reloads(_: &Arc<Reloader>) -> io::Result<()> {
+pub(super) fn listen_for_reloads(_: &Arc<Reloader>, _: Vec<Reload>) -> io::Result<()> {
     Ok(())
 }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use creole::EndReason;
 use creole::internal::telemetry::Telemetry;
-use creole_config::Plan;
 use creole_config::plan::ClientScope;
+use creole_config::{AdminProcess, Plan};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
+use super::admin;
 use super::host::reloader;
 use super::prerequisites::Prerequisites;
 use super::signals;
@@ -36,12 +37,17 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let telemetry = Telemetry::default();
     runtime.block_on(async {
+        let admin = admin::bind(plan, args.insecure_admin, &telemetry).await?;
         let served = start_instance(only, args, &telemetry, Affinity::Single).await?;
         let service = served.service.clone();
         let renewal = reloader(plan, args, &telemetry, vec![served], None, ClientScope::Single)?;
         renewal.watch();
+        let mut reloads = Vec::new();
+        if let Some(admin) = admin {
+            reloads = admin::start(admin, AdminProcess::new(&renewal), &telemetry);
+        }
         if renewal.has_file() {
-            let result = signals::listen_for_reloads(&renewal);
+            let result = signals::listen_for_reloads(&renewal, reloads);
             result.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
         }
         let ended = service.serve_stdio().await;

@@ -1,5 +1,8 @@
 //! The listener: accepts connections while slots are free, until the server shuts down.
 
+#[cfg(unix)]
+pub(crate) mod unix;
+
 use std::io;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -185,7 +188,7 @@ impl<A: HttpHandler> ListenerShared<A> {
         place
     }
 
-    async fn serve_tls(&self, socket: TimedSocket, mut served: ConnectionParts<A>) {
+    async fn serve_tls(&self, socket: TimedSocket<TcpStream>, mut served: ConnectionParts<A>) {
         let Some(certificates) = &self.certificates else { return };
         // Boxed: the state of a handshake is larger than that of an idle connection.
         let handshake = Box::pin(timeout(self.limits.header_timeout, certificates.accept(socket)));

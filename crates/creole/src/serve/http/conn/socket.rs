@@ -7,21 +7,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::serve::http::conn::timeouts::ConnectionTimeouts;
 
 /// The lowest layer, so that only bytes that the client's side accepted count as progress.
 #[derive(Debug)]
-pub(crate) struct TimedSocket {
-    inner: TcpStream,
+pub(crate) struct TimedSocket<S> {
+    inner: S,
     timeouts: Arc<ConnectionTimeouts>,
     /// Whether the last write was not accepted.
     blocked: bool,
 }
 
-impl TimedSocket {
-    pub(crate) fn new(inner: TcpStream, timeouts: Arc<ConnectionTimeouts>) -> Self {
+impl<S> TimedSocket<S> {
+    pub(crate) fn new(inner: S, timeouts: Arc<ConnectionTimeouts>) -> Self {
         Self { inner, timeouts, blocked: false }
     }
 
@@ -35,7 +34,7 @@ impl TimedSocket {
     }
 }
 
-impl AsyncRead for TimedSocket {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedSocket<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -45,7 +44,7 @@ impl AsyncRead for TimedSocket {
     }
 }
 
-impl AsyncWrite for TimedSocket {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedSocket<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -41,6 +41,8 @@ pub struct Router<A> {
     in_flight: InFlightCounter,
     proxies: TrustedProxies,
     documents: Option<Arc<dyn PublicDocuments>>,
+    /// Handles every request, with checks of its own.
+    every_path: Option<A>,
 }
 
 /// One path and its handler.
@@ -89,7 +91,23 @@ impl<A: HttpHandler> Router<A> {
     /// A router with only the health and readiness paths.
     pub fn new(guard: OriginGuard, drain: Drain) -> Self {
         let (together, proxies) = (InFlightCounter::default(), TrustedProxies::default());
-        Self { guard, routes: Vec::new(), drain, in_flight: together, proxies, documents: None }
+        let routes = Vec::new();
+        Self {
+            guard,
+            routes,
+            drain,
+            in_flight: together,
+            proxies,
+            documents: None,
+            every_path: None,
+        }
+    }
+
+    /// A router that gives every request to one handler, without a check. The handler checks host, origin, path, method
+    /// and caller itself.
+    #[doc(hidden)]
+    pub fn for_every_path(handler: A, drain: Drain) -> Self {
+        Self { every_path: Some(handler), ..Self::new(OriginGuard::loopback(), drain) }
     }
 
     /// The same router with documents that everybody may read.
@@ -136,6 +154,9 @@ impl<A: HttpHandler> Router<A> {
         let version = head.version;
         let peer = self.client_address(head, peer);
         (head.client, head.resource) = (Some(peer.0.ip()), None);
+        if let Some(handler) = &self.every_path {
+            return handler.handle(head, body, None).await.map(RoutedBody::Handler);
+        }
         if let Some(documents) = self.documents.as_deref()
             && public_documents::is_well_known(head.uri.path())
         {

@@ -1,0 +1,164 @@
+//! The process at a glance.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::api::denials;
+use crate::api::upstreams::{self, UpstreamStateName, UpstreamSummary};
+use crate::http::problem::Problem;
+use crate::live::denials::DenialGroup;
+use crate::live::samples::{Points, Rates, read_counters};
+use crate::request::ApiRequest;
+use crate::routes::Route;
+use crate::settings::Role;
+use crate::{Admin, clock};
+
+/// Over what time refusals are shown, and how many groups of them.
+const REFUSAL_SPAN: Duration = Duration::from_secs(60 * 60);
+const MAX_REFUSALS: usize = 5;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![Route::get("/overview", Role::Read, "Totals, rates, upstreams and what is wrong", show)]
+}
+
+/// The process at a glance.
+#[derive(Serialize, JsonSchema)]
+struct Overview {
+    /// The time now.
+    now: String,
+    /// How long the process runs.
+    uptime_ms: f64,
+    totals: Totals,
+    rates: OverTime<Rates>,
+    points: OverTime<Points>,
+    /// The upstreams, in the order of the configuration.
+    upstreams: Vec<UpstreamSummary>,
+    servers: Vec<ServerTotals>,
+    /// What is wrong. Empty: nothing.
+    alerts: Vec<Alert>,
+    refusals: Refusals,
+}
+
+/// The last minute and the last quarter of an hour.
+#[derive(Serialize, JsonSchema)]
+struct OverTime<T> {
+    minute: T,
+    quarter: T,
+}
+
+/// Counts since the start, and of what exists now.
+#[derive(Serialize, JsonSchema)]
+struct Totals {
+    /// Calls that ended.
+    calls: u64,
+    /// Those that failed.
+    errors: u64,
+    /// Refused calls since the recording began.
+    denied: u64,
+}
+
+/// The calls of a server.
+#[derive(Serialize, JsonSchema)]
+struct ServerTotals {
+    /// Its name.
+    name: String,
+    /// Calls that ended.
+    calls: u64,
+    /// Those that failed.
+    errors: u64,
+}
+
+/// Something that is wrong.
+#[derive(Serialize, JsonSchema)]
+struct Alert {
+    /// `upstream-failed`, `breaker-open`, `tools-withheld`, `config-refused`, `audit-lost`, `state-down` or
+    /// `list-failed`.
+    code: &'static str,
+    /// `info`, `warning` or `error`.
+    severity: &'static str,
+    /// What is wrong, in a sentence.
+    text: String,
+    /// The upstream or server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+}
+
+/// Refused calls of the last hour.
+#[derive(Serialize, JsonSchema)]
+struct Refusals {
+    /// Since when.
+    since: String,
+    /// How many.
+    total: u64,
+    /// The newest groups.
+    groups: Vec<DenialGroup>,
+}
+
+async fn show(admin: Arc<Admin>, _: ApiRequest) -> Result<Overview, Problem> {
+    let counters = read_counters(&admin.telemetry.metrics().collect());
+    let (minute, quarter) = admin.live.samples.rates(&counters);
+    let (fine, coarse) = admin.live.samples.points(&counters);
+    let upstreams = upstreams::summaries(&admin);
+    let refused =
+        denials::denials(&admin, SystemTime::now().checked_sub(REFUSAL_SPAN), MAX_REFUSALS);
+    Ok(Overview {
+        now: clock::now(),
+        uptime_ms: clock::ms(admin.started.1.elapsed()),
+        totals: Totals {
+            calls: counters.servers.values().map(|counter| counter.calls).sum(),
+            errors: counters.servers.values().map(|counter| counter.errors).sum(),
+            denied: admin.live.denials().total(),
+        },
+        rates: OverTime { minute, quarter },
+        points: OverTime { minute: fine, quarter: coarse },
+        alerts: alerts(&admin, &upstreams),
+        upstreams,
+        servers: admin
+            .host
+            .servers()
+            .into_iter()
+            .map(|server| {
+                let counter = counters.servers.get(&server.name);
+                ServerTotals {
+                    calls: counter.map_or(0, |counter| counter.calls),
+                    errors: counter.map_or(0, |counter| counter.errors),
+                    name: server.name,
+                }
+            })
+            .collect(),
+        refusals: Refusals { since: refused.since, total: refused.total, groups: refused.items },
+    })
+}
+
+fn alerts(admin: &Admin, upstreams: &[UpstreamSummary]) -> Vec<Alert> {
+    let mut alerts = Vec::new();
+    for upstream in upstreams {
+        if matches!(upstream.state, UpstreamStateName::Backoff | UpstreamStateName::Dead) {
+            let reason = upstream.note.as_deref().unwrap_or("no reason is known");
+            alerts.push(Alert {
+                code: "upstream-failed",
+                severity: "warning",
+                text: format!("The upstream {} cannot be used: {reason}", upstream.name),
+                target: Some(upstream.name.clone()),
+                since: None,
+            });
+        }
+    }
+    if let Some(refused) = admin.host.config().refused {
+        let first = refused.diagnostics.first().map_or("", |it| it.message.as_str());
+        alerts.push(Alert {
+            code: "config-refused",
+            severity: "warning",
+            text: format!("The changed configuration was refused: {first}"),
+            target: None,
+            since: Some(clock::text(refused.at)),
+        });
+    }
+    alerts
+}
