@@ -18,6 +18,8 @@
 
 mod availability;
 #[cfg(unix)]
+pub mod browser;
+#[cfg(unix)]
 pub mod glewlwyd;
 #[cfg(unix)]
 pub mod idp;

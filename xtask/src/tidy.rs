@@ -3,6 +3,7 @@
 //! Each finding is one line: the location, the problem and the fix.
 
 mod cases;
+mod console;
 mod dependencies;
 mod history;
 mod layers;
@@ -18,6 +19,7 @@ pub(crate) fn run() -> Result<(), String> {
     let files = Repository::find()?.files("")?;
     let mut findings = Findings::default();
     cases::check(&files, &mut findings);
+    console::check(&files, &mut findings);
     source::check(&files, &mut findings);
     dependencies::check(&files, &mut findings);
     layers::check(&files, &mut findings);

@@ -3,7 +3,7 @@
 import { hidden } from './text.js';
 
 /** @typedef {Node | string | number | false | null | undefined} Leaf */
-/** @typedef {Leaf | Leaf[]} Child */
+/** @typedef {Leaf | Leaf[] | Leaf[][] | Leaf[][][]} Child */
 
 const SVG = 'http://www.w3.org/2000/svg';
 const SVG_TAGS = new Set(['svg', 'path', 'rect', 'line', 'circle', 'polyline', 'g', 'title', 'text']);
@@ -58,14 +58,8 @@ function append(node, children) {
 /** The nodes of a text: hidden characters become boxes. @param {string} text @returns {Node[]} */
 export function textNodes(text) {
   if (!hidden.test(text)) return [document.createTextNode(text)];
-  return hidden.split(text).map((part) => {
-    if (typeof part === 'string') return document.createTextNode(part);
-    const box = document.createElement('span');
-    box.className = 'boxed';
-    box.title = part.name;
-    box.textContent = part.shown;
-    return box;
-  });
+  return hidden.split(text).map((part) => typeof part === 'string' ? document.createTextNode(part)
+    : h('span', { class: 'boxed', title: part.name }, part.shown));
 }
 
 /** Replaces what is inside a node. @param {Element} node @param {...Child} children */
@@ -98,7 +92,7 @@ export function keyed(parent, items, key, row) {
     if (entry) entry.update?.(item);
     else entry = row(item);
     next.set(name, entry);
-    if (entry.node === place) place = place.nextElementSibling;
+    if (place && entry.node === place) place = place.nextElementSibling;
     else parent.insertBefore(entry.node, place);
   }
   for (const [name, entry] of known) if (next.get(name) !== entry) entry.node.remove();

@@ -31,7 +31,7 @@ export function page({ query, setQuery, until, may, self }) {
   const filter = Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']));
   const result = h('div', { class: 'stack' });
   const summary = h('p', { class: 'muted', 'aria-live': 'polite' });
-  const { node, body, row } = table('Audit lines', [['Time', 'fit'], 'Who', 'Method', ['Target', 'key'], ['Outcome', 'fit'], ['Took', 'num'], ['', 'fit']]);
+  const { node, body, row } = table('Audit lines', [['Time', 'fit'], 'Caller', 'Method', ['Target', 'key'], ['Outcome', 'fit'], ['Took', 'num'], ['', 'fit']]);
   const search = (cursor) => {
     const given = Object.entries(filter).filter((entry) => entry[1]).map(([name, value]) => [name, ['since', 'until'].includes(name) ? new Date(value).toISOString() : value]);
     return new URLSearchParams([...given, ['limit', '100'], ...cursor ? [['cursor', cursor]] : []]);
@@ -68,7 +68,7 @@ export function page({ query, setQuery, until, may, self }) {
     try { save('audit.ndjson', [await getText(`/audit?${search('')}`, { accept: 'application/x-ndjson', until })], 'application/x-ndjson'); } catch (error) { if (!until.aborted) fill(result, failure(error)); }
   };
   const form = h('form', { class: 'filters', on: { submit: (event) => { event.preventDefault(); queueMicrotask(() => load()); } } },
-    h('div', { class: 'wide' }, field('q', 'Text ( / )', 'search')), field('principal', 'Who', 'text'), field('tool', 'Tool', 'text'), labelled('Outcome', select(OUTCOMES, filter.outcome, (value) => { filter.outcome = value; })),
+    h('div', { class: 'wide' }, field('q', 'Text ( / )', 'search')), field('principal', 'Caller', 'text'), field('tool', 'Tool', 'text'), labelled('Outcome', select(OUTCOMES, filter.outcome, (value) => { filter.outcome = value; })),
     field('since', 'From', 'datetime-local'), field('until', 'To', 'datetime-local'), field('trace', 'Trace', 'text'), h('div', { class: 'actions' }, h('button', { type: 'submit', class: 'primary' }, 'Search'), button('Export', exported)));
   load();
   return [...head, form, summary, result];

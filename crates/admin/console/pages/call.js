@@ -46,7 +46,7 @@ function payloads(call, mayAct) {
 
 function summary(call) {
   const client = call.client && `${call.client.name} ${call.client.version ?? ''}`;
-  return facts([['Outcome', [outcome(call), call.code !== undefined && ` code ${call.code}`]], ['Took', duration(call.duration_ms)], ['Started', `${dateTime(call.started)}${clock(call.started).slice(8)}`], ['Who', call.principal], ['Client', client],
+  return facts([['Outcome', [outcome(call), call.code !== undefined && ` code ${call.code}`]], ['Took', duration(call.duration_ms)], ['Started', `${dateTime(call.started)}${clock(call.started).slice(8)}`], ['Caller', call.principal], ['Client', client],
     ['Server → upstream', call.upstream ? h('span', null, `${call.server} → `, link(call.upstream, address(['upstreams', call.upstream]))) : call.server], ['Revisions', eras(call)], ['Translation', call.translation && TRANSLATIONS[call.translation]],
     ['Refused by', call.denied_by], ['Transport', call.transport], ['Through', call.via !== 'mcp' && call.via], ['Request id', call.request_id], ['Session', call.session && h('code', null, call.session)], ['From', call.remote], ['Trace', call.trace && h('span', { class: 'row' }, h('code', { class: 'wrap' }, call.trace), copyButton(() => call.trace))],
     ['Other rounds', call.rounds?.length > 0 && call.rounds.map((id) => [link(id.slice(0, 8), address(['calls', id])), ' '])]]);

@@ -24,7 +24,7 @@ export function page({ query, setQuery, until, may, self }) {
   const shown = loading();
   const names = ['q', 'target', 'principal', 'upstream', 'outcome'];
   const filter = Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']));
-  const { node, body, row } = table('Calls', [['Time', 'fit'], 'Who', 'Server → upstream', ['Method', 'fit'], ['Target', 'key'], 'Revisions', ['Outcome', 'fit'], ['Took', 'num']]);
+  const { node, body, row } = table('Calls', [['Time', 'fit'], 'Caller', 'Server → upstream', ['Method', 'fit'], ['Target', 'key'], 'Revisions', ['Outcome', 'fit'], ['Took', 'num']]);
   const none = empty('No call yet', 'Calls appear here while they run. Let a client call a tool, or try one.', link('Tools', '#/tools', { class: 'button' }));
   const summary = h('span', { class: 'muted' });
   const trouble = h('div', { 'aria-live': 'polite' });
@@ -87,7 +87,7 @@ export function page({ query, setQuery, until, may, self }) {
   const pause = button('Pause', () => { isPaused = !isPaused; setText(pause, isPaused ? 'Go on' : 'Pause'); pause.setAttribute('aria-pressed', String(isPaused)); say(isPaused ? 'Paused' : 'Live'); draw(); }, { 'data-key': 'p', 'aria-pressed': 'false' });
   start();
   const captures = capturePart(may('operate') && self.capture === 'ask', filter, until, trouble);
-  return [heading('Calls', { beside: summary, actions: [pause, captures.button] }), captures.node, h('div', { class: 'filters' }, h('div', { class: 'wide' }, field('q', 'Search ( / )', 'search')), field('target', 'Target'), field('principal', 'Who'), field('upstream', 'Upstream'),
+  return [heading('Calls', { beside: summary, actions: [pause, captures.button] }), captures.node, h('div', { class: 'filters' }, h('div', { class: 'wide' }, field('q', 'Search ( / )', 'search')), field('target', 'Target'), field('principal', 'Caller'), field('upstream', 'Upstream'),
     labelled('Outcome', select(OUTCOMES, filter.outcome, (value) => { filter.outcome = value; start(); }))), trouble, shown.node];
 }
 
@@ -111,7 +111,7 @@ function capturePart(isAllowed, filter, until, trouble) {
 /** @param {Record<string, string>} filter @returns {Promise<any>} */
 function captureDialog(filter) {
   return new Promise((resolve) => {
-    const inputs = Object.fromEntries([['target', 'Target', filter.target], ['upstream', 'Upstream', filter.upstream], ['principal', 'Who', filter.principal], ['minutes', 'Minutes (1 to 30)', '10'], ['max', 'Calls (1 to 200)', '50']].map(([name, label, value]) => [name, { label, node: h('input', { type: 'text', value, spellcheck: 'false', inputmode: name === 'max' || name === 'minutes' ? 'numeric' : 'text' }) }]));
+    const inputs = Object.fromEntries([['target', 'Target', filter.target], ['upstream', 'Upstream', filter.upstream], ['principal', 'Caller', filter.principal], ['minutes', 'Minutes (1 to 30)', '10'], ['max', 'Calls (1 to 200)', '50']].map(([name, label, value]) => [name, { label, node: h('input', { type: 'text', value, spellcheck: 'false', inputmode: name === 'max' || name === 'minutes' ? 'numeric' : 'text' }) }]));
     const submit = (event) => {
       event.preventDefault();
       const chosen = Object.fromEntries(['target', 'upstream', 'principal'].map((name) => [name, inputs[name].node.value.trim()]).filter((entry) => entry[1]));

@@ -9,7 +9,7 @@ export const title = 'Denials';
 
 /** @param {string} label */
 export function denialTable(label) {
-  const { node, body, row } = table(label, [['Rule', 'key'], 'Who', 'Target', ['Count', 'num'], ['Last', 'fit'], 'Reason']);
+  const { node, body, row } = table(label, [['Rule', 'key'], 'Caller', 'Target', ['Count', 'num'], ['Last', 'fit'], 'Reason']);
   const make = (it) => {
     const rule = `${it.layer}${it.rule ? `: ${it.rule}` : ''}`;
     const number = h('span', null);

@@ -11,19 +11,19 @@ const client = (it) => it.client ? `${it.client.name} ${it.client.version ?? ''}
 const LISTS = {
   sessions: {
     name: 'Sessions', path: '/sessions', one: 'session', ends: 'Its client must connect again.',
-    columns: [['Session', 'key'], 'Server', 'Who', 'Client', ['Revision', 'fit'], ['Streams', 'num'], ['In flight', 'num'], ['Age', 'fit'], ['Idle', 'fit']],
+    columns: [['Session', 'key'], 'Server', 'Caller', 'Client', ['Revision', 'fit'], ['Streams', 'num'], ['In flight', 'num'], ['Age', 'fit'], ['Idle', 'fit']],
     cells: (it) => [h('code', null, it.id.slice(0, 8)), it.server, it.principal ?? '–', client(it), it.revision, count(it.streams), count(it.active), duration(it.age_ms), duration(it.idle_ms)],
     none: ['No session', 'Clients of the handshake era open one with initialize. Clients of 2026-07-28 have none: each of their requests is complete.'],
   },
   tasks: {
     name: 'Tasks', path: '/tasks', one: 'task', ends: 'It is cancelled.',
-    columns: [['Task', 'key'], 'Target', 'Who', ['State', 'fit'], ['Created', 'fit'], ['Updated', 'fit'], 'Message'],
+    columns: [['Task', 'key'], 'Target', 'Caller', ['State', 'fit'], ['Created', 'fit'], ['Updated', 'fit'], 'Message'],
     cells: (it) => [h('code', null, it.id.slice(0, 8)), it.target, it.principal ?? '–', state(it.status), moment(it.created), moment(it.updated), it.message ?? ''],
     none: ['No task', 'A call that goes on after its response is a task.'],
   },
   parked: {
     name: 'Parked calls', path: '/parked', one: 'parked call', ends: 'Its tool gets an error for the input that it asked for.',
-    columns: [['Parked call', 'key'], 'Upstream', 'Target', 'Who', 'Waits for', ['Round', 'num'], ['Since', 'fit']],
+    columns: [['Parked call', 'key'], 'Upstream', 'Target', 'Caller', 'Waits for', ['Round', 'num'], ['Since', 'fit']],
     cells: (it) => [it.call ? link(it.id.slice(0, 8), address(['calls', it.call])) : h('code', null, it.id.slice(0, 8)), it.upstream, `${it.method} ${it.target}`, it.principal ?? '–', (it.requests ?? []).join(', '), count(it.round), moment(it.since)],
     none: ['No parked call', 'A call waits here while an upstream of the handshake era waits for an answer of a client of 2026-07-28.'],
   },

@@ -2,7 +2,7 @@
 import { h, fill, setText } from '../dom.js';
 import { getExact, get } from '../api.js';
 import { ABSENT, field } from '../form.js';
-import { JsonError, parse, stringify } from '../json.js';
+import { JsonError, lossless, parse, stringify } from '../json.js';
 import { missing, planOf } from '../schema.js';
 import { clock, hidden, shellWord } from '../text.js';
 import { address, button, copyButton, empty, heading, labelled, link, loading, section, select } from '../widgets.js';
@@ -20,8 +20,9 @@ function schemaOf(item) {
   const kind = item.get('kind');
   if (kind === 'tool') return definition?.get('inputSchema') ?? new Map([['type', 'object']]);
   const list = kind === 'prompt' ? definition?.get('arguments') ?? [] : [];
-  const properties = new Map(list.map((it) => [it.get('name'), new Map([['type', 'string'], ['maxLength', parse('4096')], ...it.has('description') ? [['description', it.get('description')]] : []])]));
-  return new Map(/** @type {any} */ ([['type', 'object'], ['properties', properties], ['required', list.filter((it) => it.get('required') === true).map((it) => it.get('name'))], ['additionalProperties', false]]));
+  const properties = new Map(list.map((it) => /** @type {[string, any]} */ ([it.get('name'), lossless({ type: 'string', maxLength: 4096, description: it.get('description') })])));
+  const required = list.filter((it) => it.get('required') === true).map((it) => it.get('name'));
+  return new Map(Object.entries({ type: 'object', properties, required, additionalProperties: false }));
 }
 
 const METHODS = /** @type {Record<string, string>} */ ({ tool: 'tools/call', prompt: 'prompts/get', resource: 'resources/read' });
