@@ -47,8 +47,8 @@ pub fn check_types(files: &[std::path::PathBuf]) -> Result<String, Missing> {
     command.arg(folder.join("node_modules/typescript/bin/tsc"));
     command.args("--noEmit --allowJs --checkJs --strict --noImplicitAny false".split(' '));
     command.args("--useUnknownInCatchVariables false --target es2024 --module esnext".split(' '));
-    command.args("--moduleResolution bundler --lib es2024,dom,dom.iterable --types".split(' '));
-    command.arg("").args(files);
+    command.args("--moduleResolution bundler --lib es2024,dom,dom.iterable".split(' '));
+    command.args(files);
     let output = process::output(&mut command, Instant::now() + CHECK).map_err(Missing)?;
     Ok(if output.success { String::new() } else { output.stdout + &output.stderr })
 }

@@ -28,7 +28,11 @@ function place(alert) {
 function alertLine(alert) {
   const tone = alert.severity === 'error' ? 'bad' : alert.severity === 'info' ? 'busy' : 'warn';
   const href = place(alert);
-  return { node: h('li', { class: `notice ${tone}` }, h('div', { class: 'row' }, state(alert.severity), h('span', null, alert.text), h('span', { class: 'muted' }, moment(alert.since)), href && link('Look', href))) };
+  const text = h('span', null);
+  const since = h('span', { class: 'muted' });
+  const update = (next) => { setText(text, next.text); fill(since, next.since && moment(next.since)); };
+  update(alert);
+  return { node: h('li', { class: `notice ${tone}` }, h('div', { class: 'row' }, state(alert.severity), text, since, href && link('Look', href))), update };
 }
 
 /** @param {import('../app.js').Context} context */
@@ -52,14 +56,15 @@ export function page({ until }) {
   const draw = (data) => {
     last = data;
     const { totals, rates } = data;
+    const tasks = { working: 0, input_required: 0, completed: 0, failed: 0, ...totals.tasks };
     const now = rates[range];
     tiles.calls.set(rate(now.calls_per_second), `${count(totals.calls)} since the start`);
     tiles.errors.set(percent(now.error_ratio), `${count(totals.errors)} since the start`);
     tiles.latency.set(duration(now.p95_ms), now.p50_ms === undefined ? 'no calls' : `p50 ${duration(now.p50_ms)}, p99 ${duration(now.p99_ms)}`);
     tiles.active.set(count(totals.active), `up ${duration(data.uptime_ms)}`);
-    tiles.sessions.set(count(totals.sessions), plural(totals.streams, 'stream'));
+    tiles.sessions.set(count(totals.sessions), plural(totals.streams ?? 0, 'stream'));
     tiles.parked.set(count(totals.parked), totals.parked ? 'wait for a client' : '');
-    tiles.tasks.set(count(totals.tasks.working + totals.tasks.input_required), `${count(totals.tasks.completed)} completed, ${count(totals.tasks.failed)} failed`);
+    tiles.tasks.set(count(tasks.working + tasks.input_required), `${count(tasks.completed)} completed, ${count(tasks.failed)} failed`);
     for (const it of ranges.children) it.setAttribute('aria-pressed', String(it.getAttribute('data-range') === range));
     const points = data.points[range];
     const most = Math.max(0, ...points.calls);
@@ -68,7 +73,7 @@ export function page({ until }) {
     const span = range === 'minute' ? 'the last minute' : 'the last 15 minutes';
     fill(chart, bars(points, `${plural(sum, 'call')} and ${plural(bad, 'error')} in ${span}`),
       h('div', { class: 'chart-legend' }, h('span', null, range === 'minute' ? '1 minute ago' : '15 minutes ago'), h('span', null, `${plural(sum, 'call')}, ${plural(bad, 'error')}, at most ${count(most)} in ${points.step_ms / 1000} s`), h('span', null, 'now')));
-    keyed(alerts, data.alerts, (it) => `${it.code} ${it.target} ${it.text}`, alertLine);
+    keyed(alerts, data.alerts, (it) => `${it.code} ${it.target}`, alertLine);
     health.replaceChildren(...data.alerts.length ? [] : [h('div', { class: 'notice good' }, h('div', { class: 'row' }, state('ready', 'Nothing is wrong'), h('span', { class: 'muted' }, `${plural(data.upstreams.filter((it) => it.state === 'ready').length, 'upstream')} ready, configuration accepted`)))]);
     upstreams.update(data.upstreams);
     upstreams.node.hidden = data.upstreams.length === 0;

@@ -10,13 +10,13 @@ import { note } from './upstream_table.js';
 export const title = 'Upstream';
 
 const summary = (it) => facts([
-  ['State', [state(it.state), ' ', h('span', { class: 'muted' }, 'since ', moment(it.since))]], ['Note', note(it)],
+  ['State', [state(it.state), ' ', it.since && h('span', { class: 'muted' }, 'since ', moment(it.since))]], ['Note', note(it)],
   ['Server', it.server && `${it.server.name} ${it.server.version ?? ''}`], ['Revision', it.revision && `${it.revision} (${it.era})`],
   ['Transport', it.transport], ['Address', it.address], ['Program', it.program],
-  ['Calls', `${count(it.calls)}, ${plural(it.errors, 'error')}, ${count(it.active)} in flight`], ['Latency, 5 minutes', it.p95_ms !== undefined && `p50 ${duration(it.p50_ms)}, p95 ${duration(it.p95_ms)}`],
+  ['Calls', `${count(it.calls)}, ${plural(it.errors ?? 0, 'error')}, ${count(it.active ?? 0)} in flight`], ['Latency, 5 minutes', it.p95_ms !== undefined && `p50 ${duration(it.p50_ms)}, p95 ${duration(it.p95_ms)}`],
   ['Starts', it.starts && `${count(it.starts.ok)} worked, ${count(it.starts.failed)} failed`],
   ['Breaker', it.breaker && it.breaker !== 'none' && `${it.breaker.replace('_', ' ')}${it.breaker_detail?.failures ? `, ${plural(it.breaker_detail.failures, 'failure')}` : ''}`],
-  ['Processes', it.process && `${plural(it.process.pids, 'process', 'processes')}, ${bytes(it.process.memory_bytes)}, ${it.process.cpu_seconds.toFixed(1)} s of CPU`],
+  ['Processes', it.process && `${plural(it.process.pids, 'process', 'processes')}, ${bytes(it.process.memory_bytes)}, ${(it.process.cpu_seconds ?? 0).toFixed(1)} s of CPU`],
 ]);
 
 function fidelity(rows) {
@@ -31,7 +31,7 @@ function details(it) {
   if (it.last_error && it.state !== 'ready') parts.push(h('div', { class: 'notice bad' }, h('p', { class: 'notice-title' }, it.last_error.message), it.last_error.stderr?.length > 0 && h('pre', null, it.last_error.stderr.join('\n'))));
   if (it.history?.length) parts.push(section('History', strip(it.history, Date.now()), h('div', { class: 'chart-legend' }, h('span', null, dateTime(it.history[0].at)), h('span', null, plural(it.history.length - 1, 'change')), h('span', null, 'now'))));
   if (it.fidelity?.length) parts.push(section('What clients of each revision get', fidelity(it.fidelity)));
-  const lists = (it.lists ?? []).map((one) => h('li', null, `${one.kind.replace('_', ' ')}: ${count(one.items)}`, one.failure && h('span', { class: 'bad' }, ` – ${one.failure}`)));
+  const lists = (it.lists ?? []).map((one) => h('li', null, `${one.kind.replace(/_|(?=[A-Z])/, ' ').toLowerCase()}: ${count(one.items)}`, one.failure && h('span', { class: 'bad' }, ` – ${one.failure}`)));
   const excluded = (it.excluded ?? []).map((one) => h('li', null, one.text));
   parts.push(h('div', { class: 'columns' },
     section('Items', h('div', { class: 'panel stack' }, lists.length ? h('ul', null, lists) : h('p', { class: 'muted' }, 'No list was fetched yet.'), link('Its tools', address(['tools'], { q: it.name })), excluded.length > 0 && [h('h3', null, 'Not served'), h('ul', null, excluded)])),
