@@ -21,7 +21,8 @@ impl ChangingUpstream {
         let replies = ScriptedReplies::new("2025-06-18", capabilities, &[]).leaving("tools/list");
         let children = ScriptedChildren::new(replies);
         let config = format!(
-            "[server]\nname = \"house\"\n\n[[server.chain]]\nkind = \"pin\"\nfile = \"pins.json\"\n\n[upstreams.up]\nprefix = \"\"\n{}",
+            "[server]\nname = \"house\"\n\n[upstreams.up]\nprefix = \"\"\n{}\n\
+             [[upstreams.up.chain]]\nkind = \"pin\"\nfile = \"pins.json\"\n",
             toml_command(&children.command()),
         );
         let upstream = Self { children, description: Mutex::new("Publishes a page.".to_owned()) };

@@ -41,7 +41,8 @@ impl Console {
             if config.contains("[admin]") { "" } else { "\n[admin]\nlisten = \"127.0.0.1:0\"\n" };
         fs::write(folder.path().join("creole.toml"), format!("{config}{admin}")).unwrap();
         let file = folder.path().join("creole.toml").display().to_string();
-        let command = serve(folder.path(), &["--http", "127.0.0.1:0", &file]);
+        let mut command = serve(folder.path(), &["--http", "127.0.0.1:0", &file]);
+        command.env("XDG_RUNTIME_DIR", folder.path());
         let server = ListeningServer::other(command).unwrap();
         Self { server, folder }
     }
@@ -51,6 +52,7 @@ impl Console {
     fn link(&self) -> String {
         let mut command = Command::new(binary().unwrap());
         command.arg("console").env("CREOLE_DATA_DIR", self.folder.path());
+        command.env("XDG_RUNTIME_DIR", self.folder.path());
         let finished = FinishedCommand::run(&mut command, "");
         let line = finished.stdout.lines().find(|line| line.contains("/#t=")).map(str::trim);
         line.unwrap_or_else(|| panic!("no link: {finished:?}\n{}", self.server.log())).to_owned()

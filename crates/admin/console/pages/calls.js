@@ -25,6 +25,7 @@ export function page({ query, setQuery, until, may, self }) {
   const names = ['q', 'target', 'principal', 'upstream', 'outcome'];
   const filter = Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']));
   const { node, body, row } = table('Calls', [['Time', 'fit'], 'Caller', 'Server → upstream', ['Method', 'fit'], ['Target', 'key'], 'Revisions', ['Outcome', 'fit'], ['Took', 'num']]);
+  node.classList.add('compact');
   const none = empty('No call yet', 'Calls appear here while they run. Let a client call a tool, or try one.', link('Tools', '#/tools', { class: 'button' }));
   const summary = h('span', { class: 'muted' });
   const trouble = h('div', { 'aria-live': 'polite' });
