@@ -21,6 +21,16 @@ export function state(word, shown) {
 export const logo = () => h('svg', { viewBox: '0 0 32 32', 'aria-hidden': 'true' }, h('rect', { width: 32, height: 32, rx: 8 }),
   h('path', { d: 'M21.5 11.2a7 7 0 1 0 0 9.6' }), h('circle', { cx: 23, cy: 16, r: 2.3 }));
 
+/** A message in which `quoted` words are code. @param {string} text */
+export const message = (text) => text.split('`').length % 2 === 1 ? text.split('`').map((part, index) => index % 2 === 1 ? h('code', null, part) : part) : [text];
+
+/** Sets a message, and touches nothing if it is the same. @param {Element} node @param {string} text */
+export function setMessage(node, text) {
+  if (node.getAttribute('data-message') === text) return;
+  node.setAttribute('data-message', text);
+  fill(node, message(text));
+}
+
 /** @param {string} text @param {string} [tone] */
 export const tag = (text, tone = '') => h('span', { class: `tag ${tone}` }, text);
 
@@ -54,8 +64,8 @@ export function failure(error, again) {
     throttled: 'Wait a little, then try again.',
   };
   const remedy = /** @type {any} */ (remedies)[error.code];
-  return h('div', { class: 'notice bad', role: 'alert' }, h('p', { class: 'notice-title' }, error.message ?? String(error)),
-    error.detail && h('p', null, error.detail), remedy && h('p', null, remedy),
+  return h('div', { class: 'notice bad', role: 'alert' }, h('p', { class: 'notice-title' }, message(error.message ?? String(error))),
+    error.detail && h('p', null, message(error.detail)), remedy && h('p', null, remedy),
     again && h('div', { class: 'actions' }, button('Try again', again)));
 }
 

@@ -27,9 +27,11 @@ function timeline(call) {
   const { node, body, row } = table('Timeline', [['Step', 'key'], 'What', 'How', ['Took', 'num'], ['When', 'bar-cell']]);
   node.classList.add('steps');
   body.append(row(['call', `${call.method} ${call.target}`, call.outcome ?? 'in flight', duration(call.duration_ms), span('call', 0, call.duration_ms ?? whole, whole)]));
+  const depths = new Map();
   for (const step of call.steps ?? []) {
     const [name, what, how] = describe(step);
-    body.append(row([name, what, [how, step.error && h('span', { class: 'bad' }, ` ${step.error}`)], duration(step.duration_ms), span(step.error || step.decision === 'refused' ? 'failed' : step.kind, step.start_ms, step.duration_ms, whole)]));
+    depths.set(step.index, Math.min(6, (depths.get(step.parent) ?? 0) + 1));
+    body.append(row([h('span', { class: `deep-${depths.get(step.index)}` }, name), what, [how, step.error && h('span', { class: 'bad' }, ` ${step.error}`)], duration(step.duration_ms), span(step.error || step.decision === 'refused' ? 'failed' : step.kind, step.start_ms, step.duration_ms, whole)]));
   }
   return node;
 }

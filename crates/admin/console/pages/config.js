@@ -1,7 +1,7 @@
 // The configuration as it was read, with the errors of a refused reload in place. Nothing can be edited here.
 import { h, fill } from '../dom.js';
 import { poll } from '../api.js';
-import { copyButton, empty, facts, heading, labelled, loading, moment, section, select, state, table, tag } from '../widgets.js';
+import { copyButton, empty, facts, heading, labelled, loading, message, moment, section, select, state, table, tag } from '../widgets.js';
 import { count } from '../text.js';
 
 export const title = 'Config';
@@ -13,13 +13,13 @@ function source(text, diagnostics, target) {
     const found = diagnostics.filter((it) => it.line === index + 1);
     const kind = /^\s*#/.test(line) ? 'comment' : /^\s*\[/.test(line) ? 'head' : '';
     return h('li', { class: [found.length ? 'marked' : '', index + 1 === target ? 'target' : ''].join(' ').trim(), id: `line-${index + 1}` }, h('span', { class: kind }, line || ' '),
-      found.map((it) => h('span', { class: 'why' }, `Column ${it.column}: ${it.message}`, it.help && ` – ${it.help}`)));
+      found.map((it) => h('span', { class: 'why' }, message(`Column ${it.column}: ${it.message}${it.help ? ` – ${it.help}` : ''}`))));
   }));
 }
 
 function banner(config) {
   if (!config.refused && !config.diagnostics?.length) return h('div', { class: 'notice good' }, h('div', { class: 'row' }, state('ready', 'Accepted'), h('span', { class: 'muted' }, 'loaded ', moment(config.loaded))));
-  const list = (config.diagnostics ?? []).map((it) => h('li', null, it.line ? h('a', { href: `#/config?line=${it.line}` }, `Line ${it.line}, column ${it.column}`) : 'The file', `: ${it.message}`, it.help && ` – ${it.help}`));
+  const list = (config.diagnostics ?? []).map((it) => h('li', null, it.line ? h('a', { href: `#/config?line=${it.line}` }, `Line ${it.line}, column ${it.column}`) : 'The file', message(`: ${it.message}${it.help ? ` – ${it.help}` : ''}`)));
   return h('div', { class: 'notice bad', role: 'alert' }, h('p', { class: 'notice-title' }, 'The last reload was refused: the process runs with the configuration before it'), h('ul', null, list),
     h('p', null, 'Correct the file, then send SIGHUP or wait for the next change of the file.'));
 }

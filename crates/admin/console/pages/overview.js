@@ -3,7 +3,7 @@ import { h, fill, keyed, setText } from '../dom.js';
 import { poll } from '../api.js';
 import { bars } from '../charts.js';
 import { count, duration, percent, plural, rate } from '../text.js';
-import { address, button, empty, heading, link, loading, moment, section, state } from '../widgets.js';
+import { address, button, empty, heading, link, loading, moment, section, setMessage, state } from '../widgets.js';
 import { denialTable } from './denials.js';
 import { upstreamTable } from './upstream_table.js';
 
@@ -30,7 +30,7 @@ function alertLine(alert) {
   const href = place(alert);
   const text = h('span', null);
   const since = h('span', { class: 'muted' });
-  const update = (next) => { setText(text, next.text); fill(since, next.since && moment(next.since)); };
+  const update = (next) => { setMessage(text, next.text); fill(since, next.since && moment(next.since)); };
   update(alert);
   return { node: h('li', { class: `notice ${tone}` }, h('div', { class: 'row' }, state(alert.severity), text, since, href && link('Look', href))), update };
 }

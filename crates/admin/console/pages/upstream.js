@@ -4,13 +4,13 @@ import { change, poll } from '../api.js';
 import { strip } from '../charts.js';
 import { tree } from '../json_view.js';
 import { bytes, count, dateTime, duration, plural } from '../text.js';
-import { address, ask, button, facts, failure, heading, link, loading, moment, say, section, state, table } from '../widgets.js';
+import { address, ask, button, facts, failure, heading, link, loading, message, moment, say, section, state, table } from '../widgets.js';
 import { note } from './upstream_table.js';
 
 export const title = 'Upstream';
 
 const summary = (it) => facts([
-  ['State', [state(it.state), ' ', it.since && h('span', { class: 'muted' }, 'since ', moment(it.since))]], ['Note', note(it)],
+  ['State', [state(it.state), ' ', it.since && h('span', { class: 'muted' }, 'since ', moment(it.since))]], ['Note', note(it) && message(note(it))],
   ['Server', it.server && `${it.server.name} ${it.server.version ?? ''}`], ['Revision', it.revision && `${it.revision} (${it.era})`],
   ['Transport', it.transport], ['Address', it.address], ['Program', it.program],
   ['Calls', `${count(it.calls)}, ${plural(it.errors ?? 0, 'error')}, ${count(it.active ?? 0)} in flight`], ['Latency, 5 minutes', it.p95_ms !== undefined && `p50 ${duration(it.p50_ms)}, p95 ${duration(it.p95_ms)}`],
@@ -28,7 +28,7 @@ function fidelity(rows) {
 
 function details(it) {
   const parts = [];
-  if (it.last_error && it.state !== 'ready') parts.push(h('div', { class: 'notice bad' }, h('p', { class: 'notice-title' }, it.last_error.message), it.last_error.stderr?.length > 0 && h('pre', null, it.last_error.stderr.join('\n'))));
+  if (it.last_error && it.state !== 'ready') parts.push(h('div', { class: 'notice bad' }, h('p', { class: 'notice-title' }, message(it.last_error.message)), it.last_error.stderr?.length > 0 && h('pre', null, it.last_error.stderr.join('\n'))));
   if (it.history?.length) parts.push(section('History', strip(it.history, Date.now()), h('div', { class: 'chart-legend' }, h('span', null, dateTime(it.history[0].at)), h('span', null, plural(it.history.length - 1, 'change')), h('span', null, 'now'))));
   if (it.fidelity?.length) parts.push(section('What clients of each revision get', fidelity(it.fidelity)));
   const lists = (it.lists ?? []).map((one) => h('li', null, `${one.kind.replace(/_|(?=[A-Z])/, ' ').toLowerCase()}: ${count(one.items)}`, one.failure && h('span', { class: 'bad' }, ` – ${one.failure}`)));

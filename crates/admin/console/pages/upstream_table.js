@@ -1,6 +1,6 @@
 // The table of upstreams, on two pages.
-import { h, keyed, setText, fill } from '../dom.js';
-import { address, link, state, table } from '../widgets.js';
+import { h, keyed, fill } from '../dom.js';
+import { address, link, setMessage, state, table } from '../widgets.js';
 import { count, duration } from '../text.js';
 
 /** What an upstream waits for. @param {any} it */
@@ -21,7 +21,7 @@ export function upstreamTable() {
       if (shown !== next.state) { fill(cells[1], state(next.state)); shown = next.state; }
       const items = next.items ?? {};
       [null, null, next.era ?? '–', next.revision ?? '–', duration(next.p95_ms), count(next.calls), count(next.errors), count((items.tools ?? 0) + (items.resources ?? 0) + (items.resource_templates ?? 0) + (items.prompts ?? 0)), note(next)]
-        .forEach((text, index) => { if (text !== null) setText(cells[index], text); });
+        .forEach((text, index) => { if (text !== null) setMessage(cells[index], text); });
     };
     update(it);
     return { node: line, update };
