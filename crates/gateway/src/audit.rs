@@ -227,6 +227,10 @@ fn timestamp() -> String {
 }
 
 impl Middleware for Audit {
+    fn kind(&self) -> &'static str {
+        "audit"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             let mut record = self.start_record(&call);
