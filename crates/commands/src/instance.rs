@@ -52,6 +52,7 @@ pub(crate) fn instance_options(
         program,
         transparent: args.chosen.is_default(),
         telemetry: telemetry.clone(),
+        audit_exporter: None,
         start_reaper,
     })
 }

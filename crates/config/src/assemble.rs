@@ -9,7 +9,7 @@ use std::fmt;
 use crate::Plan;
 use crate::plan::auth::{AuthPlan, KeyPlan};
 use crate::plan::layer;
-use crate::plan::layer::LayerError;
+use crate::plan::layer::{LayerEnvironment, LayerError};
 use crate::plan::policy;
 use crate::resources::{resources, scope_rules};
 use creole::auth::{AuthError, AuthSettings, Authenticator, BearerKey, Requirement};
@@ -42,7 +42,8 @@ pub fn assemble(
     options: &PackOptions,
     federation: &Federation,
 ) -> Result<Server, AssemblyError> {
-    assemble_with_site(plan, options, site(plan).as_ref(), federation)
+    let environment = LayerEnvironment::default();
+    assemble_with_site(plan, options, site(plan).as_ref(), federation, &environment)
 }
 
 /// The same, with a site that is shared with others.
@@ -51,6 +52,7 @@ pub(crate) fn assemble_with_site(
     options: &PackOptions,
     site: Option<&Site>,
     federation: &Federation,
+    environment: &LayerEnvironment,
 ) -> Result<Server, AssemblyError> {
     let wanted = &plan.server;
     let mut server = Server::new(&wanted.name)
@@ -86,7 +88,7 @@ pub(crate) fn assemble_with_site(
     for recipe in plan.offered_recipes() {
         server = recipe.add(server, &options)?;
     }
-    let mut layers = layer::build(&wanted.chain, &wanted.name)?;
+    let mut layers = layer::build(&wanted.chain, &wanted.name, environment)?;
     if let Some(settings) = &plan.policy {
         layers = policy::add_layer(settings, wanted, layers)?;
     }

@@ -1,6 +1,8 @@
 //! The server instance: the server of a plan with its state, its replicas and its upstreams.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::client::Address;
 use creole::internal::catch_panic;
@@ -10,12 +12,14 @@ use creole::internal::replicas::Replicas;
 use creole::internal::telemetry::Telemetry;
 use creole::state::{State, StateLimits};
 use creole::{Sealer, Secrets, Server, Service};
+use creole_gateway::audit::{AuditExporter, AuditScope};
 use creole_gateway::federation::{Federation, FederationReplacement};
 use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 
 use crate::assemble::{assemble_with_site, seal_keys};
+use crate::plan::layer::LayerEnvironment;
 use crate::plan::upstream::UpstreamAddress;
 use crate::upstream_settings::upstream_settings as planned_settings;
 use crate::wordpress::{Site, SiteGate};
@@ -32,6 +36,8 @@ pub struct InstanceOptions {
     pub transparent: bool,
     /// The telemetry of the process, which all its servers and upstreams share.
     pub telemetry: Telemetry,
+    /// Hands the lines of audit logs to a collector, if one is configured.
+    pub audit_exporter: Option<AuditExporter>,
     /// Starts the reaper, which ends the child programs if this process is killed. `None` if it cannot start.
     pub start_reaper: fn() -> Option<Reaper>,
 }
@@ -57,6 +63,8 @@ pub struct ServerInstance {
     site: Option<Site>,
     /// Authenticates HTTP callers at the site, if they call under their own account.
     pub site_gate: Option<SiteGate>,
+    /// Whether it is the instance that serves, and not one that was replaced or is being prepared.
+    is_current: Arc<AtomicBool>,
 }
 
 impl ServerInstance {
@@ -84,11 +92,14 @@ impl ServerInstance {
         let (federation, reaper) =
             (Federation::default().with_list_wait(wait), start_reaper(plan, options));
         let site = crate::site(plan);
-        let server = build_server(plan, options, &federation, reaper.as_ref(), site.as_ref())?;
-        let service = server.state(state.clone()).sealer(sealer.clone()).start();
         let peers =
             Some(&state).filter(|it| it.is_shared()).and_then(|it| Replicas::new(it.clone()));
-        let mut servers = upstream_settings(plan, options, affinity, peers.as_ref())?;
+        let is_current = Arc::new(AtomicBool::new(true));
+        let environment = layer_environment(options, affinity, peers.as_ref(), &is_current);
+        let server =
+            build_server(plan, options, &federation, reaper.as_ref(), site.as_ref(), &environment)?;
+        let service = server.state(state.clone()).sealer(sealer.clone()).start();
+        let mut servers = upstream_settings(plan, options, affinity, peers.as_ref(), environment)?;
         let addresses = servers.iter_mut().map(|settings| &mut settings.address);
         let reaper = attach_reaper(addresses, reaper, options.start_reaper);
         federation.start_upstreams(servers, &service.registry(), plan.has_own_items());
@@ -103,6 +114,7 @@ impl ServerInstance {
             reaper,
             site,
             site_gate: gate,
+            is_current,
         })
     }
 
@@ -128,8 +140,12 @@ impl ServerInstance {
         let federation = Federation::default().with_list_wait(plan.server.limits.list_wait);
         let reaper = self.reaper.clone().or_else(|| start_reaper(plan, options));
         let site = self.site_of(plan);
-        let server = build_server(plan, options, &federation, reaper.as_ref(), site.as_ref())?;
-        let mut servers = upstream_settings(plan, options, self.affinity, self.replicas.as_ref())?;
+        let is_current = Arc::new(AtomicBool::new(false));
+        let replicas = self.replicas.as_ref();
+        let environment = layer_environment(options, self.affinity, replicas, &is_current);
+        let server =
+            build_server(plan, options, &federation, reaper.as_ref(), site.as_ref(), &environment)?;
+        let mut servers = upstream_settings(plan, options, self.affinity, replicas, environment)?;
         let addresses = servers.iter_mut().map(|settings| &mut settings.address);
         let reaper = attach_reaper(addresses, reaper, options.start_reaper);
         let successor = server.state(self.state.clone()).prepare_replacement(&self.service);
@@ -138,8 +154,9 @@ impl ServerInstance {
             successor.registry(),
             plan.has_own_items(),
         );
-        let served = Self { federation, reaper, site, ..self.clone() };
-        Ok(PendingReload { instance: served, replacement: successor, federation: behind })
+        let served = Self { federation, reaper, site, is_current, ..self.clone() };
+        let before = Arc::clone(&self.is_current);
+        Ok(PendingReload { instance: served, replacement: successor, federation: behind, before })
     }
 
     /// The site of a plan. The current one is reused if its settings did not change.
@@ -157,6 +174,8 @@ pub(crate) struct PendingReload {
     instance: ServerInstance,
     replacement: Replacement,
     federation: FederationReplacement,
+    /// Whether the running instance is the one that serves.
+    before: Arc<AtomicBool>,
 }
 
 impl PendingReload {
@@ -170,6 +189,8 @@ impl PendingReload {
     pub(crate) fn swap(self) -> (ServerInstance, Vec<&'static str>) {
         let leaving = self.federation.swap(&self.instance.federation);
         let before = self.replacement.swap();
+        self.before.store(false, Ordering::Release);
+        self.instance.is_current.store(true, Ordering::Release);
         if let (Some(gate), Some(site)) = (&self.instance.site_gate, &self.instance.site) {
             gate.set_site(site);
         }
@@ -222,15 +243,32 @@ pub fn attach_reaper<'a>(
     reaper
 }
 
+/// What the layers of a server need of this process. A server with one client shares stdout with the protocol.
+fn layer_environment(
+    options: &InstanceOptions,
+    affinity: Affinity,
+    replicas: Option<&Replicas>,
+    is_current: &Arc<AtomicBool>,
+) -> LayerEnvironment {
+    LayerEnvironment {
+        telemetry: options.telemetry.clone(),
+        audit_exporter: options.audit_exporter.clone(),
+        audit_scope: AuditScope::Server(Arc::clone(is_current)),
+        is_stdout_free: affinity != Affinity::Single,
+        replica: replicas.map(|replicas| replicas.name().into()),
+    }
+}
+
 fn build_server(
     plan: &Plan,
     options: &InstanceOptions,
     federation: &Federation,
     reaper: Option<&Reaper>,
     site: Option<&Site>,
+    environment: &LayerEnvironment,
 ) -> Result<Server, RunError> {
     let packs = PackOptions { reaper: reaper.cloned(), ..PackOptions::default() };
-    let server = assemble_with_site(plan, &packs, site, federation);
+    let server = assemble_with_site(plan, &packs, site, federation, environment);
     let server = server.map_err(|refusal| RunError::Serve(refusal.to_string()))?;
     Ok(server.debug(options.debug).telemetry(options.telemetry.clone()))
 }
@@ -242,11 +280,13 @@ fn upstream_settings(
     options: &InstanceOptions,
     affinity: Affinity,
     peers: Option<&Replicas>,
+    environment: LayerEnvironment,
 ) -> Result<Vec<UpstreamSettings>, RunError> {
+    let environment = LayerEnvironment { audit_scope: AuditScope::Layer, ..environment };
     let mut program = options.program.clone();
     let mut servers = Vec::new();
     for upstream in &plan.upstreams {
-        let mut planned = planned_settings(upstream)
+        let mut planned = planned_settings(upstream, &environment)
             .map_err(|refusal| RunError::Refused(format!("`{}`: {refusal}", upstream.name)))?;
         if planned.affinity == Affinity::Principal {
             planned.affinity = affinity;

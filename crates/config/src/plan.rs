@@ -1,6 +1,7 @@
 //! The plan: a configuration that is checked, resolved and immutable.
 
 pub mod admin;
+pub mod audit;
 pub mod auth;
 mod chain;
 mod dialect;
@@ -9,10 +10,12 @@ pub mod http;
 pub mod issuers;
 pub(crate) mod items;
 pub mod layer;
+pub mod layer_environment;
 mod limits;
 pub mod oauth;
 mod plain_names;
 pub mod policy;
+pub mod redaction;
 mod restart;
 mod servers;
 pub mod upstream;
@@ -392,6 +395,10 @@ fn seconds(number: i64) -> Duration {
 
 fn count(number: i64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn to_u32(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use creole::proto::client::ClientLimits;
 use creole::proto::revision::Rules;
 
 use crate::logins::{token_credentials, upstream_credentials};
-use crate::plan::layer::{LayerError, LayerPlan, build};
+use crate::plan::layer::{LayerEnvironment, LayerError, LayerPlan, build};
 use crate::plan::upstream::{Secret, UpstreamAddress, UpstreamPlan};
 use crate::tables::enums::{AffinityChoice, UpstreamEra};
 use creole_gateway::layers::{Chain, NamePatterns};
@@ -21,7 +21,10 @@ use creole_gateway::upstream::{
 ///
 /// # Errors
 /// When a file of its chain cannot be opened, or the certificates of this machine cannot be read.
-pub fn upstream_settings(plan: &UpstreamPlan) -> Result<UpstreamSettings, LayerError> {
+pub fn upstream_settings(
+    plan: &UpstreamPlan,
+    environment: &LayerEnvironment,
+) -> Result<UpstreamSettings, LayerError> {
     let defaults = UpstreamSettings::new(upstream_address(plan)?);
     Ok(UpstreamSettings {
         revisions: match (plan.revision, plan.era) {
@@ -47,7 +50,7 @@ pub fn upstream_settings(plan: &UpstreamPlan) -> Result<UpstreamSettings, LayerE
             call_total_timeout: defaults.limits.call_total_timeout.max(plan.timeout),
             ..defaults.limits
         },
-        chain: Chain::new(build(&plan.chain, &plan.name)?),
+        chain: Chain::new(build(&plan.chain, &plan.name, environment)?),
         retried_tools: retried_tools(&plan.chain),
         configuration: Some(SettingsOrigin::new(plan.clone())),
         ..defaults

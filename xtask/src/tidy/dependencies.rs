@@ -55,7 +55,7 @@ const ALLOWED: &[Allowed] = &[
     (
         "creole-gateway",
         &["creole", "creole-proto"],
-        &["regex", "serde", "serde_json", "tokio", "tracing"],
+        &["memchr", "regex", "serde", "serde_json", "tokio", "tracing"],
     ),
     (
         "creole-policy",

@@ -7,18 +7,19 @@ use std::time::Duration;
 use creole_proto::model::ListKind;
 use creole_proto::wire::Raw;
 use creole_tools::script::{Function, Script, ScriptLimits};
-use regex::Regex;
 use serde_json::Value;
 
-use crate::plan::layer::{AuditArgumentsPlan, AuditPlan, LayerPlan, RedactPlan};
+use crate::plan::layer::LayerPlan;
+use crate::plan::redaction::{PatternList, REPLACEMENT, RedactPlan, patterns, pointers};
+use crate::plan::{audit, to_u32};
 use crate::plan::{count, file, label, seconds};
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::chain::{
-    AuditTable, CacheTable, FilterTable, LayerTable, RateLimitTable, RedactTable, RenameTable,
-    RetryTable, RewriteTable, ToolRewriteTable,
+    CacheTable, FilterTable, LayerTable, RateLimitTable, RedactTable, RenameTable, RetryTable,
+    RewriteTable, ToolRewriteTable,
 };
-use crate::tables::enums::{AuditArgumentsChoice, ListKindChoice, RedactScopeChoice};
+use crate::tables::enums::{ListKindChoice, RedactScopeChoice};
 use crate::tables::tools::ScriptTable;
 use creole_gateway::layers::{
     BreakerSettings, CacheSettings, ConcurrencySettings, FilterSettings, NamePatterns,
@@ -30,11 +31,8 @@ use creole_gateway::layers::{
 const MAX_PATTERN: usize = 1000;
 /// The maximum length of a tool's new name, in characters (2025-11-25 server/tools, tool names).
 const MAX_NAME: usize = 128;
-/// The default replacement of redacted text.
-const REPLACEMENT: &str = "[redacted]";
 
 type LayerTables = Option<Vec<Spanned<LayerTable>>>;
-type PatternList = Option<Vec<Spanned<String>>>;
 
 /// The layers of a chain, outermost first.
 pub(crate) fn resolve(tables: LayerTables, folder: &Path) -> Result<Vec<LayerPlan>, ConfigProblem> {
@@ -75,7 +73,7 @@ fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, ConfigProblem> {
             }
             LayerPlan::SizeLimit(SizeLimit { arguments, results })
         }
-        LayerTable::Audit(table) => LayerPlan::Audit(audit(table)?),
+        LayerTable::Audit(table) => LayerPlan::Audit(audit::resolve(table)?),
         LayerTable::Pin(table) => LayerPlan::Pin(file("file", table.file)?),
         LayerTable::Script(table) => {
             let wanted = [Function::Metadata, Function::Request];
@@ -268,61 +266,6 @@ fn redact(table: RedactTable) -> Result<LayerPlan, ConfigProblem> {
     Ok(LayerPlan::Redact(plan, from))
 }
 
-fn audit(table: AuditTable) -> Result<AuditPlan, ConfigProblem> {
-    let arguments = table.arguments.unwrap_or(AuditArgumentsChoice::Digest);
-    let useless = table.patterns.as_ref().or(table.pointers.as_ref());
-    if let Some(value) = useless.filter(|_| arguments != AuditArgumentsChoice::Redacted) {
-        return Err(ConfigProblem::new("arguments are not logged, so this key has no effect")
-            .help("set `arguments = \"redacted\"`, or remove this key")
-            .at(value.span.clone()));
-    }
-    let lists = (table.patterns.map(|item| item.value), table.pointers.map(|item| item.value));
-    let (patterns, pointers) = (patterns(lists.0)?, pointers(lists.1)?);
-    Ok(AuditPlan {
-        file: file("file", table.file)?,
-        max_bytes: table.max_bytes.map_or(100 << 20, |bytes| bytes.get().unsigned_abs()),
-        keep: table.keep.map_or(5, |keep| to_u32(keep.get())),
-        arguments: match arguments {
-            AuditArgumentsChoice::None => AuditArgumentsPlan::None,
-            AuditArgumentsChoice::Digest => AuditArgumentsPlan::Digest,
-            AuditArgumentsChoice::Redacted => {
-                let replacement = REPLACEMENT.to_owned();
-                AuditArgumentsPlan::Redacted(RedactPlan { patterns, pointers, replacement })
-            }
-        },
-        sync: table.sync.unwrap_or(false),
-    })
-}
-
-fn patterns(values: PatternList) -> Result<Vec<String>, ConfigProblem> {
-    let pattern = |Spanned { value, span }: Spanned<String>| match Regex::new(&value) {
-        Ok(pattern) if pattern.is_match("") => {
-            Err(ConfigProblem::new(format!("the pattern `{value}` matches the empty string"))
-                .help("write a pattern that matches at least one character")
-                .at(span))
-        }
-        Ok(_) => Ok(value),
-        Err(error) => {
-            let reason = error.to_string();
-            let reason =
-                reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Err(ConfigProblem::new(format!("invalid regular expression `{value}`: {reason}"))
-                .at(span))
-        }
-    };
-    values.unwrap_or_default().into_iter().map(pattern).collect()
-}
-
-fn pointers(values: PatternList) -> Result<Vec<String>, ConfigProblem> {
-    let pointer = |Spanned { value, span }: Spanned<String>| match value.starts_with('/') {
-        true => Ok(value),
-        false => Err(ConfigProblem::new(format!("invalid JSON pointer `{value}`"))
-            .help("write a `/` before each key, such as `/user/email`")
-            .at(span)),
-    };
-    values.unwrap_or_default().into_iter().map(pointer).collect()
-}
-
 /// Checks the patterns of names.
 fn names(values: PatternList) -> Result<NamePatterns, ConfigProblem> {
     let mut patterns = Vec::new();
@@ -338,10 +281,6 @@ fn names(values: PatternList) -> Result<NamePatterns, ConfigProblem> {
         return Err(ConfigProblem::new(problem).at(span));
     }
     Ok(NamePatterns::new(patterns))
-}
-
-fn to_u32(number: i64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// The script of a table, which must define one of these functions.

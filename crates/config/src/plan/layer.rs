@@ -1,18 +1,19 @@
 //! The plan of a layer, and how the layer is built from it.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use creole::Middleware;
 use creole_tools::script::Script;
 
+pub use crate::plan::audit::{AuditArgumentsPlan, AuditPlan, AuditTargetPlan};
+pub use crate::plan::layer_environment::{LayerEnvironment, LayerError};
+pub use crate::plan::redaction::RedactPlan;
 use crate::script_layer::ScriptLayer;
-use creole_gateway::audit::{Audit, AuditArguments, AuditSettings};
 use creole_gateway::layers::{
     Breaker, BreakerSettings, Cache, CacheSettings, Concurrency, ConcurrencySettings, Filter,
-    FilterSettings, Pin, RateLimit, RateSettings, Redact, RedactScope, Redactor, Rename,
-    RenameSettings, Retry, RetrySettings, Rewrite, SizeLimit, Timeout,
+    FilterSettings, Pin, RateLimit, RateSettings, Redact, RedactScope, Rename, RenameSettings,
+    Retry, RetrySettings, Rewrite, SizeLimit, Timeout,
 };
 
 /// One layer of a chain.
@@ -48,67 +49,16 @@ pub enum LayerPlan {
     Script(Script),
 }
 
-/// The parts of texts and data that are redacted. Each pattern is a regular expression, each pointer a JSON pointer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RedactPlan {
-    /// Patterns of redacted text.
-    pub patterns: Vec<String>,
-    /// Pointers to redacted values.
-    pub pointers: Vec<String>,
-    /// The replacement text.
-    pub replacement: String,
-}
-
-/// An audit log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditPlan {
-    /// The file.
-    pub file: PathBuf,
-    /// The maximum size of the file, in bytes.
-    pub max_bytes: u64,
-    /// The number of rotated files that are kept.
-    pub keep: u32,
-    /// How arguments are recorded.
-    pub arguments: AuditArgumentsPlan,
-    /// Whether each record is flushed to the disk.
-    pub sync: bool,
-}
-
-/// How arguments are recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AuditArgumentsPlan {
-    /// Not at all.
-    None,
-    /// As a digest.
-    Digest,
-    /// In full, except for the redacted parts.
-    Redacted(RedactPlan),
-}
-
-/// Why a layer or the address of an upstream cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LayerError(String);
-
-impl LayerError {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
-
-impl fmt::Display for LayerError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for LayerError {}
-
 /// Builds the layers of a chain, outermost first, around the server of this name.
 ///
 /// # Errors
 /// When a file of a layer cannot be opened.
-pub fn build(plans: &[LayerPlan], server: &str) -> Result<Vec<Arc<dyn Middleware>>, LayerError> {
-    plans.iter().map(|plan| plan.build(server)).collect()
+pub fn build(
+    plans: &[LayerPlan],
+    server: &str,
+    environment: &LayerEnvironment,
+) -> Result<Vec<Arc<dyn Middleware>>, LayerError> {
+    plans.iter().map(|plan| plan.build(server, environment)).collect()
 }
 
 impl LayerPlan {
@@ -140,7 +90,11 @@ impl LayerPlan {
         }
     }
 
-    fn build(&self, server: &str) -> Result<Arc<dyn Middleware>, LayerError> {
+    fn build(
+        &self,
+        server: &str,
+        environment: &LayerEnvironment,
+    ) -> Result<Arc<dyn Middleware>, LayerError> {
         Ok(match self {
             Self::Timeout(layer) => Arc::new(layer.clone()),
             Self::Retry(settings) => Arc::new(Retry::new(settings.clone())),
@@ -153,10 +107,10 @@ impl LayerPlan {
             Self::Rewrite(layer) => Arc::new(layer.clone()),
             Self::Redact(plan, from) => Arc::new(Redact::new(plan.redactor()?, *from)),
             Self::SizeLimit(layer) => Arc::new(*layer),
-            Self::Audit(plan) => Arc::new(plan.build(server)?),
+            Self::Audit(plan) => Arc::new(plan.build(server, environment)?),
             Self::Pin(file) => Arc::new(Pin::new(server, file).map_err(|error| {
                 let file = file.display();
-                LayerError(format!("cannot use the pin file `{file}`: {error}"))
+                LayerError::new(format!("cannot use the pin file `{file}`: {error}"))
             })?),
             Self::Script(script) => Arc::new(ScriptLayer::new(script.clone())),
         })
@@ -165,33 +119,9 @@ impl LayerPlan {
     /// Resolves relative paths against this folder.
     pub(crate) fn resolve_paths(self, folder: &Path) -> Self {
         match self {
-            Self::Audit(plan) => Self::Audit(AuditPlan { file: folder.join(&plan.file), ..plan }),
+            Self::Audit(plan) => Self::Audit(plan.resolve_paths(folder)),
             Self::Pin(file) => Self::Pin(folder.join(file)),
             other => other,
         }
-    }
-}
-
-impl RedactPlan {
-    /// The redactor of this plan.
-    pub(crate) fn redactor(&self) -> Result<Redactor, LayerError> {
-        Redactor::new(&self.patterns, &self.pointers, &self.replacement)
-            .map_err(|error| LayerError(error.to_string()))
-    }
-}
-
-impl AuditPlan {
-    fn build(&self, server: &str) -> Result<Audit, LayerError> {
-        let Self { file, max_bytes, keep, arguments, sync } = self.clone();
-        let arguments = match arguments {
-            AuditArgumentsPlan::None => AuditArguments::None,
-            AuditArgumentsPlan::Digest => AuditArguments::Digest,
-            AuditArgumentsPlan::Redacted(plan) => AuditArguments::Redacted(plan.redactor()?),
-        };
-        Audit::new(server, AuditSettings { file, max_bytes, keep, arguments, sync }).map_err(
-            |error| {
-                LayerError(format!("cannot write the audit log `{}`: {error}", self.file.display()))
-            },
-        )
     }
 }

@@ -49,6 +49,7 @@ async fn served(folder: &TempDir) -> (Arc<Reloader>, Authenticator) {
         debug: false,
         program: None,
         transparent: false,
+        audit_exporter: None,
         start_reaper: || None,
         telemetry: creole::internal::telemetry::Telemetry::default(),
     };

@@ -172,7 +172,11 @@ pub(crate) const FULL: &str = r#"
         file = "state.sqlite"
         [[server.chain]]
         kind = "audit"
+        to = "file"
         file = "audit.log"
+        chain = true
+        required = true
+        remote = false
         max_bytes = 4096
         keep = 0
         arguments = "redacted"
@@ -489,12 +493,7 @@ pub(crate) const FULL: &str = r#"
         sets = ["phase-1"]
         timeout_seconds = 1
         routes = { read = ["wp/v2/posts/*"], write = ["wp/v2/posts"] }
-        [openapi.far]
-        url = "https://example.com/api.yaml"
-        base_url = "https://example.com"
-        enabled = false
-        [openapi.others]
-        file = "api.yaml"
-        prefix = "o_"
-        trust_servers = true
+        [openapi]
+        far = { url = "https://example.com/api.yaml", base_url = "https://example.com", enabled = false }
+        others = { file = "api.yaml", prefix = "o_", trust_servers = true }
     "#;

@@ -1,25 +1,45 @@
-//! Tests of the written lines and of rotation.
+//! Tests of the lines that calls leave.
+
+mod failures;
+mod files;
 
 use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use creole::TokenIdentity;
 use creole::internal::call::Origin;
+use creole::internal::telemetry::Telemetry;
+use creole::{Principal, TokenIdentity, TokenMethod};
 use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::operation::Operation;
+use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::layers::Redactor;
 use crate::layers::testing::{FlakyTools, ask_as, call, slow_service};
 
+fn file_settings(folder: &Path) -> AuditFileSettings {
+    let path = folder.join("audit.log");
+    AuditFileSettings { path, max_bytes: 1 << 20, keep: 2, sync: false }
+}
+
 fn settings(folder: &Path) -> AuditSettings {
-    let file = folder.join("audit.log");
     AuditSettings {
-        file,
-        max_bytes: 1 << 20,
-        keep: 2,
+        to: AuditTarget::File(file_settings(folder)),
         arguments: AuditArguments::Digest,
-        sync: false,
+        chain: false,
+        required: false,
+        remote: true,
+        replica: None,
     }
+}
+
+fn audit(settings: AuditSettings) -> Audit {
+    Audit::new("acme", settings, AuditScope::Layer, &Telemetry::default()).unwrap()
+}
+
+fn file(folder: &Path) -> PathBuf {
+    folder.join("audit.log")
 }
 
 fn lines(file: &Path) -> Vec<Value> {
@@ -30,11 +50,9 @@ fn lines(file: &Path) -> Vec<Value> {
 #[tokio::test]
 async fn each_call_is_a_line() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = settings(folder.path());
-    let file = settings.file.clone();
-    let audit = Audit::new("acme", settings).unwrap();
+    let (settings, file) = (settings(folder.path()), file(folder.path()));
     let (service, flaky) =
-        FlakyTools::serve(audit, Fault::new(FaultKind::BackendUnavailable, ""), 0);
+        FlakyTools::serve(audit(settings), Fault::new(FaultKind::BackendUnavailable, ""), 0);
     call(&service, "ann", "read", r#"{"a":1}"#).await;
     flaky.fail(1);
     call(&service, "bob", "read", r#"{ "a": 1.0 }"#).await;
@@ -48,14 +66,19 @@ async fn each_call_is_a_line() {
     assert_eq!((&first["method"], &first["target"]), (&json!("tools/call"), &json!("read")));
     assert_eq!(first["server"], "acme");
     assert!(first["time"].as_str().unwrap().ends_with('Z') && first["durationUs"].is_u64());
+    assert_eq!(
+        (&first["v"], &first["via"], &first["era"]),
+        (&1.into(), &json!("mcp"), &json!("stateless"))
+    );
+    assert!(first["id"].as_str().unwrap().len() == 32 && first["id"] != second["id"]);
+    assert!(first.get("hash").is_none() && first.get("remote").is_none());
 }
 
 #[tokio::test]
 async fn the_line_of_a_token_has_its_client_issuer_scopes_and_fingerprint() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = settings(folder.path());
-    let file = settings.file.clone();
-    let service = slow_service(Audit::new("acme", settings).unwrap());
+    let (settings, file) = (settings(folder.path()), file(folder.path()));
+    let service = slow_service(audit(settings));
     let token = TokenIdentity {
         issuer: "https://id.example.com".into(),
         label: "corp".into(),
@@ -98,10 +121,9 @@ async fn the_line_of_a_token_has_its_client_issuer_scopes_and_fingerprint() {
 #[tokio::test]
 async fn direction_marks_are_escaped() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = settings(folder.path());
-    let file = settings.file.clone();
-    let audit = Audit::new("acme", settings).unwrap();
-    let (service, _) = FlakyTools::serve(audit, Fault::new(FaultKind::BackendUnavailable, ""), 0);
+    let (settings, file) = (settings(folder.path()), file(folder.path()));
+    let (service, _) =
+        FlakyTools::serve(audit(settings), Fault::new(FaultKind::BackendUnavailable, ""), 0);
     call(&service, "ann\u{202e}", "re\u{2066}ad", "{}").await;
     drop(service);
     let text = fs::read_to_string(&file).unwrap();
@@ -116,8 +138,8 @@ async fn arguments_are_written_without_redacted_values() {
         Redactor::new(&["sk-\\w+".to_owned()], &["/password".to_owned()], "***").unwrap();
     let settings =
         AuditSettings { arguments: AuditArguments::Redacted(redactor), ..settings(folder.path()) };
-    let file = settings.file.clone();
-    let service = slow_service(Audit::new("acme", settings).unwrap());
+    let file = file(folder.path());
+    let service = slow_service(audit(settings));
     call(&service, "ann", "wait", r#"{"password":"x","text":"a sk-1 b"}"#).await;
     drop(service);
     assert_eq!(lines(&file)[0]["arguments"], json!({"password": "***", "text": "a *** b"}));
@@ -126,84 +148,106 @@ async fn arguments_are_written_without_redacted_values() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_is_written_too() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = settings(folder.path());
-    let file = settings.file.clone();
-    let service = slow_service(Audit::new("acme", settings).unwrap());
+    let (settings, file) = (settings(folder.path()), file(folder.path()));
+    let service = slow_service(audit(settings));
     let waiting = call(&service, "ann", "wait", r#"{"seconds":60}"#);
     assert!(tokio::time::timeout(Duration::from_secs(1), waiting).await.is_err());
     drop(service);
     assert_eq!(lines(&file)[0]["outcome"], "cancelled");
 }
 
-#[test]
-fn a_large_file_is_rotated_and_the_oldest_is_removed() {
+#[tokio::test]
+async fn large_arguments_and_targets_do_not_make_large_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = AuditSettings { max_bytes: 10, ..settings(folder.path()) };
-    let mut journal = AuditFile::open(&settings).unwrap();
-    let words = ["first-line", "second-line", "third-line", "fourth-line", "5"];
-    journal.write(words.iter().map(ToString::to_string));
-    drop(journal);
-    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-    assert_eq!(read("audit.log"), "5\n");
-    assert_eq!(read("audit.log.1"), "fourth-line\n");
-    assert_eq!(read("audit.log.2"), "third-line\n");
-    assert!(!folder.path().join("audit.log.3").exists());
-    AuditFile::open(&settings).unwrap().write(["6".to_owned()].into_iter());
-    assert_eq!(read("audit.log"), "5\n6\n");
+    let redactor = Redactor::new(&[], &["/a".to_owned()], "***").unwrap();
+    let settings =
+        AuditSettings { arguments: AuditArguments::Redacted(redactor), ..settings(folder.path()) };
+    let service = slow_service(audit(settings));
+    let arguments = format!("{{\"text\":\"{}\"}}", "x".repeat(300 << 10));
+    call(&service, "ann", "wait", &arguments).await;
+    call(&service, "ann", &"\u{20ac}".repeat(5000), "{}").await;
+    drop(service);
+    let [first, second] = &lines(&file(folder.path()))[..] else { panic!() };
+    assert_eq!(first["argumentsBytes"], arguments.len());
+    assert!(first["argumentsSha256"].is_string() && first.get("arguments").is_none());
+    let target = second["target"].as_str().unwrap();
+    assert!(target.len() < 4200 && target.ends_with("\u{20ac}\u{2026}"), "{}", target.len());
 }
 
-#[test]
-fn two_that_write_to_one_file_lose_nothing_and_put_it_aside_once() {
+#[tokio::test]
+async fn the_lines_of_a_chain_have_the_hashes_of_their_predecessors() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = AuditSettings { max_bytes: 1000, keep: 100, ..settings(folder.path()) };
-    let writers: Vec<_> = ["a", "b"]
-        .map(|name| {
-            let settings = settings.clone();
-            std::thread::spawn(move || {
-                let mut journal = AuditFile::open(&settings).unwrap();
-                for number in 0..200 {
-                    let lines = (0..3).map(|part| format!("{name} {number} {part}"));
-                    journal.write(lines);
-                }
-            })
-        })
-        .into();
-    writers.into_iter().for_each(|writer| writer.join().unwrap());
-    let mut found = Vec::new();
-    for file in fs::read_dir(folder.path()).unwrap() {
-        let path = file.unwrap().path();
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.len() < 1100, "{} has {} bytes", path.display(), text.len());
-        if path != settings.file {
-            assert!(text.len() >= 1000, "{} has {} bytes", path.display(), text.len());
+    for _ in 0..2 {
+        let settings = AuditSettings { chain: true, ..settings(folder.path()) };
+        let service = slow_service(audit(settings));
+        for _ in 0..3 {
+            call(&service, "ann\u{202e}", "wait", "{}").await;
         }
-        found.extend(text.lines().map(str::to_owned));
     }
-    found.sort();
-    let all = |name| (0..200).flat_map(move |number| (0..3).map(move |part| (name, number, part)));
-    let mut expected: Vec<_> = all("a")
-        .chain(all("b"))
-        .map(|(name, number, part)| format!("{name} {number} {part}"))
-        .collect();
-    expected.sort();
-    assert_eq!(found, expected);
+    let file = file(folder.path());
+    let written = lines(&file);
+    let hashes: Vec<_> = written.iter().map(|line| line["hash"].clone()).collect();
+    let before: Vec<_> = written.iter().map(|line| line["prev"].clone()).collect();
+    assert_eq!((&hashes[..5], &before[0]), (&before[1..], &json!("0".repeat(64))));
+    let found = verify(&[file], None).unwrap();
+    assert_eq!((found.lines, found.first_break), (6, None));
+    assert_eq!(found.chains[0].newest, hashes[5].as_str().unwrap());
 }
 
-#[test]
-fn a_file_that_was_rotated_by_hand_is_created_again() {
+#[tokio::test]
+async fn a_collector_gets_the_lines_of_one_chain() {
+    use std::sync::{Arc, Mutex};
+
+    let exported = Arc::new(Mutex::new(Vec::new()));
     let folder = tempfile::tempdir().unwrap();
-    let settings = settings(folder.path());
-    let mut journal = AuditFile::open(&settings).unwrap();
-    journal.write(["1".to_owned()].into_iter());
-    fs::rename(&settings.file, folder.path().join("aside")).unwrap();
-    journal.write(["2".to_owned()].into_iter());
-    assert_eq!(fs::read_to_string(&settings.file).unwrap(), "2\n");
-    assert_eq!(fs::read_to_string(folder.path().join("aside")).unwrap(), "1\n");
+    let receive = Arc::clone(&exported);
+    let exporter = AuditExporter::new(move |export: AuditExport| {
+        let mut all = receive.lock().unwrap();
+        // The third line does not fit into the queue.
+        let fits = all.len() != 2;
+        all.push(export);
+        fits
+    });
+    let to = AuditTarget::Exporter(exporter);
+    let service = slow_service(audit(AuditSettings { to, chain: true, ..settings(folder.path()) }));
+    for number in 0..5 {
+        call(&service, "ann", "wait", "{}").await;
+        let count = || exported.lock().unwrap().len();
+        creole_test_wait::eventually("the line is exported", || count() > number).await;
+    }
+    drop(service);
+    let mut all: Vec<String> =
+        exported.lock().unwrap().iter().map(|export| export.line.to_string()).collect();
+    all.remove(2);
+    let found = verify_reader(format!("{}\n", all.join("\n")).as_bytes(), None).unwrap();
+    assert_eq!((found.first_break.clone(), found.chains.len()), (None, 1), "{found:?}");
+    assert!(all.iter().any(|line| line.contains("\"lost\":1")), "{all:?}");
+    assert_eq!(all.len(), 5, "four calls and the lost one");
 }
 
-#[test]
-fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
+#[tokio::test]
+async fn written_lines_are_valid_against_the_schema() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("none/audit.log");
-    assert!(Audit::new("acme", AuditSettings { file, ..settings(folder.path()) }).is_err());
+    let service = slow_service(audit(AuditSettings {
+        chain: true,
+        required: true,
+        replica: Some("r1".into()),
+        ..settings(folder.path())
+    }));
+    call(&service, "key:ci", "wait", "{}").await;
+    drop(service);
+    let written = lines(&file(folder.path()));
+    let outcomes: Vec<_> = written.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["started", "ok"]);
+    assert_eq!(written[0]["id"], written[1]["id"]);
+    let schema = line_schema();
+    for line in &written {
+        for (key, value) in line.as_object().unwrap() {
+            let member = &schema["properties"][key];
+            assert!(member.is_object(), "the schema has no `{key}`");
+            if let Some(values) = member["enum"].as_array() {
+                assert!(values.contains(value), "{key}: {value}");
+            }
+        }
+    }
 }

@@ -5,7 +5,6 @@ mod era_change;
 mod input_response;
 mod list;
 mod many_parked_calls;
-mod records;
 mod roots;
 mod session;
 mod slow_upstream;

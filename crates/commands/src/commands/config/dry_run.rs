@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use creole::internal::telemetry::Telemetry;
 use creole_config::Plan;
-use creole_config::plan::layer::{LayerPlan, build};
+use creole_config::plan::layer::{LayerEnvironment, LayerPlan, build};
 use creole_gateway::federation::Federation;
 use creole_gateway::upstream::Affinity;
 use creole_tools::PackOptions;
@@ -56,7 +56,9 @@ pub(super) fn check_offline(plan: &Plan) -> Result<(), Failure> {
 fn layers(chain: &[LayerPlan], server: &str) -> Result<(), Failure> {
     let is_read = |layer: &&LayerPlan| !matches!(layer, LayerPlan::Audit(_));
     let chain: Vec<LayerPlan> = chain.iter().filter(is_read).cloned().collect();
-    build(&chain, server).map(drop).map_err(|error| Failure::Serve(error.to_string()))
+    build(&chain, server, &LayerEnvironment::default())
+        .map(drop)
+        .map_err(|error| Failure::Serve(error.to_string()))
 }
 
 /// Whether a layer writes files as soon as an item is listed or called.

@@ -7,8 +7,9 @@ use creole::auth::Authenticator;
 use creole::serve::http::Certificates;
 use creole_config::Plan;
 use creole_config::plan::HttpPlan;
+use creole_config::plan::audit::STDOUT_IS_USED;
 use creole_config::plan::http::TlsPlan;
-use creole_config::plan::layer::LayerPlan;
+use creole_config::plan::layer::{AuditTargetPlan, LayerPlan};
 
 use crate::failure::Failure;
 use crate::output;
@@ -27,6 +28,8 @@ impl Prerequisites {
     pub(crate) fn of(plan: &Plan, http: Option<&HttpPlan>, is_open: bool) -> Result<Self, Failure> {
         if let Some(http) = http {
             check_exposure(plan, http, is_open)?;
+        } else if layers(plan).any(writes_to_stdout) {
+            return Err(Failure::Refused(STDOUT_IS_USED.to_owned()));
         }
         let tls = http.and_then(|http| http.tls.as_ref());
         let certificates = tls.map(certificates).transpose()?;
@@ -74,13 +77,21 @@ pub(super) fn reload_certificates(certificates: &Certificates) {
     }
 }
 
-/// The files that the server writes.
-fn written_files(plan: &Plan) -> impl Iterator<Item = &Path> {
+/// The layers of all chains.
+fn layers(plan: &Plan) -> impl Iterator<Item = &LayerPlan> {
     let servers = std::iter::once(&plan.server).chain(&plan.other_servers);
     let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
-    let layers = servers.flat_map(|server| &server.chain).chain(behind);
-    let of_layers = layers.filter_map(|layer| match layer {
-        LayerPlan::Audit(audit) => Some(audit.file.as_path()),
+    servers.flat_map(|server| &server.chain).chain(behind)
+}
+
+fn writes_to_stdout(layer: &LayerPlan) -> bool {
+    matches!(layer, LayerPlan::Audit(audit) if audit.to == AuditTargetPlan::Stdout)
+}
+
+/// The files that the server writes.
+fn written_files(plan: &Plan) -> impl Iterator<Item = &Path> {
+    let of_layers = layers(plan).filter_map(|layer| match layer {
+        LayerPlan::Audit(audit) => audit.file(),
         LayerPlan::Pin(file) => Some(file.as_path()),
         _ => None,
     });

@@ -6,7 +6,8 @@ use creole_proto::model::ListKind;
 use creole_proto::wire::Raw;
 
 use super::*;
-use crate::plan::layer::{AuditArgumentsPlan, AuditPlan, RedactPlan};
+use crate::plan::layer::{AuditArgumentsPlan, AuditPlan, AuditTargetPlan, RedactPlan};
+use creole_gateway::audit::AuditFileSettings;
 use creole_gateway::layers::{
     FilterSettings, NamePatterns, RenameSettings, RetrySettings, Rewrite, Timeout,
 };
@@ -72,11 +73,26 @@ fn the_settings_of_a_layer_take_effect() {
         replacement: "[redacted]".to_owned(),
     };
     let expected = AuditPlan {
-        file: "a.log".into(),
-        max_bytes: 104_857_600,
-        keep: 5,
+        to: AuditTargetPlan::File(AuditFileSettings {
+            path: "a.log".into(),
+            max_bytes: 104_857_600,
+            keep: 5,
+            sync: false,
+        }),
         arguments: AuditArgumentsPlan::Redacted(redacted),
-        sync: false,
+        chain: false,
+        required: false,
+        remote: true,
+    };
+    assert_eq!(audit, LayerPlan::Audit(expected));
+    let audit =
+        layer("kind = \"audit\"\nto = \"stdout\"\nchain = true\nrequired = true\nremote = false");
+    let expected = AuditPlan {
+        to: AuditTargetPlan::Stdout,
+        arguments: AuditArgumentsPlan::Digest,
+        chain: true,
+        required: true,
+        remote: false,
     };
     assert_eq!(audit, LayerPlan::Audit(expected));
 }
@@ -140,6 +156,16 @@ fn each_error_of_a_layer_names_its_position_and_problem() {
         (
             "kind = \"audit\"\nfile = \"a\"\npatterns = [\"x\"]",
             "5:12 arguments are not logged, so this key has no effect",
+        ),
+        ("kind = \"audit\"", "2:1 `file` is missing"),
+        ("kind = \"audit\"\nto = \"file\"", "2:1 `file` is missing"),
+        (
+            "kind = \"audit\"\nto = \"stdout\"\nkeep = 1",
+            "5:8 the lines go to `stdout`, so this key has no effect",
+        ),
+        (
+            "kind = \"audit\"\nto = \"otlp\"\nfile = \"a\"",
+            "5:8 the lines go to `otlp`, so this key has no effect",
         ),
         ("kind = \"pin\"", "2:1 `file` is missing"),
     ];
