@@ -87,6 +87,7 @@ Commands:
   import       Convert the configuration of another client to a Creole configuration
   config       Show, check and describe configurations
   policy       Test and explain the policy of a configuration
+  audit        Check and search audit logs
   passwd       Add, change and remove users and keys
   completions  Print a completion script for a shell
   man          Print the manual, or write one page per command

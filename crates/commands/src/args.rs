@@ -1,6 +1,7 @@
 //! The command line as types; its help is their documentation.
 
 mod admin;
+mod audit;
 mod lazy;
 mod login;
 mod policy;
@@ -8,6 +9,7 @@ mod setup;
 mod verbs;
 
 pub(crate) use admin::{AdminArgs, ConsoleArgs};
+pub(crate) use audit::{AuditCommand, AuditSearchArgs, AuditVerifyArgs};
 pub(crate) use login::{ClientArgs, LoginArgs, LoginsArgs, LogoutArgs};
 pub(crate) use policy::{
     PolicyCallerArgs, PolicyCommand, PolicyExplainArgs, PolicyListArgs, PolicyTestArgs,
@@ -91,6 +93,9 @@ pub(crate) enum Command {
     /// Test and explain the policy of a configuration.
     #[command(subcommand)]
     Policy(LazyArgs<PolicyCommand>),
+    /// Check and search audit logs.
+    #[command(subcommand)]
+    Audit(LazyArgs<AuditCommand>),
     /// Add, change and remove users and keys.
     Passwd(LazyArgs<PasswdArgs>),
     /// Print a completion script for a shell.

@@ -2,6 +2,7 @@
 
 mod admin;
 mod approve;
+mod audit;
 mod call;
 mod check;
 mod config;
@@ -41,6 +42,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Import(args) => setup::import::run(args),
         Command::Config(command) => config::run(command),
         Command::Policy(command) => policy::run(command),
+        Command::Audit(command) => audit::run(command),
         Command::Passwd(args) => passwd::run(args),
         Command::Completions(args) => man::print_completions(args),
         Command::Man(args) => man::run(args),

@@ -1,6 +1,6 @@
 //! Timestamps, durations and time zones of expressions.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -30,6 +30,13 @@ impl Moment {
     pub fn parse(text: &str) -> Option<Self> {
         let timestamp: Timestamp = text.parse().ok()?;
         Self::new(timestamp.as_nanosecond())
+    }
+
+    /// The time since the beginning of 1970, unless it is earlier.
+    pub fn since_epoch(self) -> Option<Duration> {
+        let (seconds, nanoseconds) = (self.0.div_euclid(SECOND), self.0.rem_euclid(SECOND));
+        let nanoseconds = u32::try_from(nanoseconds).ok()?;
+        Some(Duration::new(u64::try_from(seconds).ok()?, nanoseconds))
     }
 
     /// The moment with this number of nanoseconds, if it is in range.
