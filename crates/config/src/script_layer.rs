@@ -171,6 +171,10 @@ fn is_same_item(changed: &str, text: &str) -> bool {
 }
 
 impl Middleware for ScriptLayer {
+    fn kind(&self) -> &'static str {
+        "script"
+    }
+
     fn admits_unlisted(&self, kind: ListKind, name: &str) -> bool {
         // Whether `metadata` would hide an item is only known for definitions.
         !self.script.has(Function::Metadata) || self.is_hidden(kind, name)

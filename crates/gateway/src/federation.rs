@@ -392,6 +392,10 @@ struct StartupLayer {
 }
 
 impl Middleware for StartupLayer {
+    fn kind(&self) -> &'static str {
+        "startup"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if self.federation.upstreams().iter().all(|upstream| upstream.is_ready()) {
             return self.forward_when_ready(call, next);

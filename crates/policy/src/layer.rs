@@ -44,6 +44,10 @@ impl PolicyLayer {
 }
 
 impl Middleware for PolicyLayer {
+    fn kind(&self) -> &'static str {
+        "policy"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         handle(&self.core, call, next)
     }
@@ -60,6 +64,10 @@ impl Middleware for PolicyLayer {
 }
 
 impl Middleware for PolicyRecheck {
+    fn kind(&self) -> &'static str {
+        "policy"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         handle(&self.core, call, next)
     }

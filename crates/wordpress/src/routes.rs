@@ -61,6 +61,10 @@ pub(crate) fn add(server: Server, site: &Site) -> Server {
 struct WaitForIndex(watch::Receiver<bool>);
 
 impl Middleware for WaitForIndex {
+    fn kind(&self) -> &'static str {
+        "startup"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let waits = matches!(
             call.operation,

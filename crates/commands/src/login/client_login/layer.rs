@@ -39,6 +39,10 @@ pub(crate) struct LoginLayer {
 }
 
 impl Middleware for LoginLayer {
+    fn kind(&self) -> &'static str {
+        "login"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let login = &*self.login;
         let style = call.context.caller().rules.input_request_style;

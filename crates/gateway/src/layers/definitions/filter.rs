@@ -89,6 +89,10 @@ impl Filter {
 }
 
 impl Middleware for Filter {
+    fn kind(&self) -> &'static str {
+        "filter"
+    }
+
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if let Operation::Listen(filter) = &mut call.operation {
             filter.uris.retain(|uri| self.is_visible(ListKind::Resources, uri));

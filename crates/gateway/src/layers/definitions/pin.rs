@@ -72,6 +72,10 @@ impl Drop for Pin {
 }
 
 impl Middleware for Pin {
+    fn kind(&self) -> &'static str {
+        "pin"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         match &call.operation {
             Operation::CallTool { name, .. } if self.0.is_withheld(name) => {

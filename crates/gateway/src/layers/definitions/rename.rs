@@ -84,6 +84,10 @@ fn rename(operation: &mut Operation, own: String) {
 }
 
 impl Middleware for Rename {
+    fn kind(&self) -> &'static str {
+        "rename"
+    }
+
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let subject = item_of(&call.operation);
         let Some((kind, name)) = subject.filter(|(kind, _)| self.settings.kinds.contains(kind))

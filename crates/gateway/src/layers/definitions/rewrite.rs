@@ -89,6 +89,10 @@ impl ToolRewrite {
 }
 
 impl Middleware for Rewrite {
+    fn kind(&self) -> &'static str {
+        "rewrite"
+    }
+
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if let Operation::CallTool { name, arguments } = &mut call.operation
             && let Some(changed) = self.tools.get(name)

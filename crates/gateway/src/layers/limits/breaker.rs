@@ -102,6 +102,10 @@ fn is_failure(outcome: &Outcome) -> bool {
 }
 
 impl Middleware for Breaker {
+    fn kind(&self) -> &'static str {
+        "circuit-breaker"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             match self.admit() {

@@ -75,6 +75,10 @@ impl Drop for QueuePlace<'_> {
 }
 
 impl Middleware for Concurrency {
+    fn kind(&self) -> &'static str {
+        "concurrency"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         // A request for a task's result does no work and must not block the task's own call.
         if matches!(call.operation, Operation::TaskResult { .. }) {

@@ -108,6 +108,10 @@ impl TokenBuckets {
 }
 
 impl Middleware for RateLimit {
+    fn kind(&self) -> &'static str {
+        "rate-limit"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         match self.take_token(call.context.principal().identity()) {
             Ok(()) => next.call(call),

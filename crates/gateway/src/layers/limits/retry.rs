@@ -92,6 +92,10 @@ fn is_transient(fault: &Fault) -> bool {
 }
 
 impl Middleware for Retry {
+    fn kind(&self) -> &'static str {
+        "retry"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if !self.may_repeat(&call) {
             return next.call(call);

@@ -53,6 +53,10 @@ fn shorten_event(mut event: Event, limit: usize) -> Event {
 }
 
 impl Middleware for SizeLimit {
+    fn kind(&self) -> &'static str {
+        "size-limit"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if let Err(fault) = self.check_arguments(&call.operation) {
             return Box::pin(async move { fault.into() });

@@ -26,6 +26,10 @@ impl Timeout {
 }
 
 impl Middleware for Timeout {
+    fn kind(&self) -> &'static str {
+        "timeout"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         if !self.applies(&call.operation) {
             return next.call(call);

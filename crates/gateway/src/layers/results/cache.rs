@@ -108,6 +108,10 @@ impl Cache {
 }
 
 impl Middleware for Cache {
+    fn kind(&self) -> &'static str {
+        "cache"
+    }
+
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         let Some(key) = self.key(&call) else { return next.call(call) };
         if let Some(payload) = self.entries().get(&key) {

@@ -4,7 +4,7 @@ mod redactor;
 
 use std::sync::Arc;
 
-use creole::{BoxFuture, Call, Middleware, Next};
+use creole::{BoxFuture, Call, Context, Middleware, Next};
 use creole_proto::fault::Fault;
 use creole_proto::model::{Content, Contents, InputRequest};
 use creole_proto::operation::{Event, Operation, Outcome, Payload, RelayedResult};
@@ -150,9 +150,21 @@ impl Redactor {
 }
 
 impl Middleware for Redact {
+    fn kind(&self) -> &'static str {
+        "redact"
+    }
+
+    fn redact_text(&self, text: &str) -> Option<String> {
+        Some(self.redactor.redact_message(text))
+    }
+
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        // Compared only for a record of the call.
+        let recorded = call.context.record().is_some().then(|| call.context.clone());
         if self.from != RedactScope::Results {
+            let before = recorded.as_ref().map(|_| call.operation.clone());
             self.redactor.redact_arguments(&mut call.operation);
+            record_change(recorded.as_ref(), before.as_ref(), &call.operation);
         }
         if self.from == RedactScope::Arguments {
             return next.call(call);
@@ -165,6 +177,7 @@ impl Middleware for Redact {
         });
         Box::pin(async move {
             let mut outcome = next.call(call).await;
+            let before = recorded.as_ref().map(|_| outcome.clone());
             match &mut outcome {
                 Outcome::Complete(payload) => self.redactor.redact_payload(payload),
                 Outcome::Fail(fault) => self.redactor.redact_fault(fault),
@@ -175,6 +188,7 @@ impl Middleware for Redact {
                 }
                 Outcome::Detach(_) => {}
             }
+            record_change(recorded.as_ref(), before.as_ref(), &outcome);
             outcome
         })
     }
@@ -183,6 +197,13 @@ impl Middleware for Redact {
         if self.from != RedactScope::Arguments {
             self.redactor.redact_input_request(input_request);
         }
+    }
+}
+
+/// Records that the layer changed something, if it did and the call is recorded.
+fn record_change<T: PartialEq>(context: Option<&Context>, before: Option<&T>, after: &T) {
+    if let Some(context) = context.filter(|_| before != Some(after)) {
+        context.record_change();
     }
 }
 

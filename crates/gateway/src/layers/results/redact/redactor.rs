@@ -73,6 +73,26 @@ impl Redactor {
         self.redact_value(blocks, &[], &NON_TEXT_MEMBERS)
     }
 
+    /// The redacted text of a whole message. The pointers lead into its arguments and its structured content. A
+    /// message that cannot be read cannot be searched for them, so all of it is redacted.
+    pub(crate) fn redact_message(&self, message: &str) -> String {
+        let Ok(message) = Raw::parse(message) else {
+            let mut text = message.to_owned();
+            self.redact_text(&mut text);
+            return if self.pointers.is_empty() { text } else { self.replacement.clone() };
+        };
+        let places = [["params", "arguments"], ["result", "structuredContent"]];
+        let into = |pointer: &Vec<String>| {
+            let pointer = pointer.clone();
+            places
+                .map(|place| place.map(str::to_owned).into_iter().chain(pointer.clone()).collect())
+        };
+        let pointers: Vec<Vec<String>> = self.pointers.iter().flat_map(into).collect();
+        let pointers: Vec<_> = pointers.iter().map(Vec::as_slice).collect();
+        let redacted = self.redact_value(message.as_str(), &pointers, &[]);
+        redacted.unwrap_or_else(|| message.as_str().to_owned())
+    }
+
     fn redact_value(
         &self,
         value: &str,
