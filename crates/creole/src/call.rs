@@ -27,7 +27,7 @@ use crate::scopes::ScopeRules;
 use crate::telemetry::record::{CallRecord, Detail, EarlierCall, StepGuard};
 use crate::telemetry::steps::StepKind;
 
-pub(crate) use canceller::Canceller;
+pub use canceller::Canceller;
 pub use channel::{ClientChannel, ClientSession, ConnectionId};
 pub use origin::Origin;
 
@@ -319,7 +319,8 @@ impl Context {
     }
 
     /// The record and the step that the next steps are parts of, if a reader wants the steps of the call.
-    pub(crate) fn recorded_step(&self) -> Option<(&Arc<CallRecord>, Option<u16>)> {
+    #[doc(hidden)]
+    pub fn recorded_step(&self) -> Option<(&Arc<CallRecord>, Option<u16>)> {
         let record = self.record().filter(|record| record.detail() >= Detail::Steps)?;
         Some((record, self.step))
     }

@@ -185,7 +185,13 @@ pub mod task {
     pub use crate::task::random_id;
 }
 
-/// Records of calls, and those who read them.
+/// Calls of this program itself, such as of its console.
+pub mod direct_call {
+    pub use crate::call::Canceller;
+    pub use crate::server::direct_call::DirectCall;
+}
+
+/// Records of calls, and their readers.
 pub mod telemetry {
     pub use crate::telemetry::facts::{RequestFacts, Transport, Via};
     pub use crate::telemetry::frames::{
@@ -194,8 +200,8 @@ pub mod telemetry {
     pub use crate::telemetry::metrics::Metrics;
     pub use crate::telemetry::outcome::{CallEnd, CallOutcome, ErrorType};
     pub use crate::telemetry::record::{
-        CallRecord, CallStart, Detail, EarlierCall, ReaderGuard, RecordGuard, RecordReader,
-        StepGuard,
+        CallRecord, CallStart, Detail, EarlierCall, FrameTap, ReaderGuard, RecordGuard,
+        RecordReader, StepGuard,
     };
     pub use crate::telemetry::steps::{
         Decision, MAX_STEPS, ParkedEnd, Step, StepKind, Translation,

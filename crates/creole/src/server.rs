@@ -1,5 +1,6 @@
 //! The server builder, and the service that it starts.
 
+pub(crate) mod direct_call;
 mod observed_call;
 pub(crate) mod replacement;
 
