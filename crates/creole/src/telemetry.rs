@@ -18,9 +18,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use arc_swap::ArcSwapOption;
 use creole_proto::model::Implementation;
+use creole_proto::revision::Rules;
 
+use crate::principal::Principal;
+use facts::{RequestFacts, Via};
 use metrics::Metrics;
-use record::{CallRecord, NewRecord, ReaderGuard, Readers, RecordReader};
+use record::{CallRecord, EarlierCall, NewRecord, ReaderGuard, Readers, RecordGuard, RecordReader};
 use trace::TraceSettings;
 
 /// What the telemetry of a process does for each call. Empty: nothing.
@@ -135,6 +138,33 @@ impl Telemetry {
         }
         let (readers, detail) = self.shared.readers.interested(&new.start());
         (!readers.is_empty()).then(|| new.into_record(readers, detail))
+    }
+
+    /// The record of work that the gateway does for itself, if a reader wants it. `earlier` is the call that caused it.
+    pub fn start_work(
+        &self,
+        method: &'static str,
+        target: &str,
+        rules: &'static Rules,
+        earlier: Option<EarlierCall>,
+    ) -> Option<RecordGuard> {
+        if !self.modes().contains(Modes::RECORDS) {
+            return None;
+        }
+        let facts = RequestFacts { via: Via::Gateway, ..RequestFacts::default() };
+        let record = self.start_record(NewRecord {
+            server: &Arc::from(""),
+            method,
+            target,
+            rules,
+            principal: &Principal::local(),
+            facts: &facts,
+            trace: None,
+            client: || None,
+            earlier,
+            redactor: None,
+        });
+        record.map(RecordGuard::start)
     }
 
     fn update_reader_modes(&self) {

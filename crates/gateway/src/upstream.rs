@@ -8,6 +8,7 @@
 pub(crate) mod connections;
 mod forward;
 mod lists;
+mod observed_request;
 mod park;
 mod relay;
 pub(crate) mod settings;

@@ -15,6 +15,7 @@ pub use super::connection_setup::{
 use super::dispatcher::{AddedCall, Dispatcher};
 use super::pending_call::{CallEvent, PendingCall};
 use super::transport::Transport;
+use crate::telemetry::record::FrameTap;
 
 /// One connection to a server. Clones share it; it closes when the last clone and the last of its calls are dropped.
 #[derive(Clone)]
@@ -58,7 +59,17 @@ impl Connection {
         request: CallRequest,
         mirrors: Arc<[MirroredHeader]>,
     ) -> PendingCall {
-        self.pending(self.dispatcher.start_call(request, mirrors))
+        self.start_recorded_call(request, mirrors, None)
+    }
+
+    /// The same. The messages of the call are kept in this record.
+    pub fn start_recorded_call(
+        &self,
+        request: CallRequest,
+        mirrors: Arc<[MirroredHeader]>,
+        tap: Option<FrameTap>,
+    ) -> PendingCall {
+        self.pending(self.dispatcher.start_call(request, mirrors, tap))
     }
 
     fn pending(&self, added: AddedCall) -> PendingCall {

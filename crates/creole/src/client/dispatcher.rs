@@ -1,6 +1,7 @@
 //! The dispatcher of a connection: owns the protocol machine, routes its events to the calls, and its frames to the
 //! transport.
 
+mod frame_taps;
 mod machine_events;
 mod protocol_violations;
 
@@ -29,8 +30,10 @@ use super::connection_setup::{
     CloseReason, ConnectionSetup, OnInputRequest, OnLog, PriorMessages, ServerNotification,
 };
 use super::transport::{Inbox, MessageReceiver, ResumePoint, Transport, TransportHandle};
+use crate::client::dispatcher::frame_taps::FrameTaps;
 use crate::client::dispatcher::protocol_violations::ViolationCounter;
 use crate::process::unavailable_fault;
+use crate::telemetry::record::FrameTap;
 
 /// Maximum number of unread notifications; a receiver that lags gets an error.
 const MAX_PENDING_NOTIFICATIONS: usize = 256;
@@ -66,6 +69,7 @@ struct DispatcherState {
     /// The next deadline of the timer.
     timer_deadline: Option<Duration>,
     violations: ViolationCounter,
+    taps: FrameTaps,
 }
 
 impl Dispatcher {
@@ -79,6 +83,7 @@ impl Dispatcher {
             input_requests: BTreeMap::new(),
             timer_deadline: None,
             violations: ViolationCounter::default(),
+            taps: FrameTaps::default(),
         };
         let dispatcher = Arc::new_cyclic(|own| Self {
             name: transport.name().into(),
@@ -157,6 +162,7 @@ impl Dispatcher {
         &self,
         request: CallRequest,
         mirrors: Arc<[MirroredHeader]>,
+        tap: Option<FrameTap>,
     ) -> AddedCall {
         let has_headers = self.transport.get().is_some_and(|link| link.has_headers());
         // A frame that waits for the opening is sent under rules that are not known yet.
@@ -165,6 +171,9 @@ impl Dispatcher {
             let rules = state.machine.rules();
             let headers = knows.then(|| call_headers(&request.operation, rules, &mirrors));
             let key = state.machine.request(&request, now, &mut state.outbox);
+            if tap.is_some() {
+                state.taps.set(key, tap);
+            }
             (key, CallSlot::new(mirrors, headers))
         })
     }
@@ -203,6 +212,11 @@ impl Dispatcher {
         Ok(key)
     }
 
+    /// Keeps the messages of a call in this record from now on, or in none.
+    pub(super) fn set_tap(&self, call: CallKey, tap: Option<FrameTap>) {
+        self.lock().taps.set(call, tap);
+    }
+
     /// Clears the waker of a call; the next poll registers it again.
     pub(super) fn clear_waker(&self, call: CallKey) {
         if let Some(slot) = self.lock().calls.get_mut(call) {
@@ -230,6 +244,7 @@ impl Dispatcher {
     pub(super) fn cancel_call(&self, call: CallKey, reason: Option<&str>) {
         let mut state = self.lock();
         let slot = state.calls.remove(call);
+        state.taps.remove(call);
         let is_open = slot.is_some() && state.machine.is_open(call);
         drop(state);
         if is_open {
@@ -378,12 +393,14 @@ impl ServerInputRequests for Dispatcher {
 impl MessageReceiver for Dispatcher {
     fn on_message(&self, message: &[u8], origin: Option<CallKey>) {
         self.with_machine(|state, now| {
+            state.taps.begin_message(message);
             state.machine.receive(message, origin, now, &mut state.outbox)
         });
     }
 
     fn on_large_message(&self, message: String, origin: Option<CallKey>) {
         self.with_machine(|state, now| {
+            state.taps.begin_message(message.as_bytes());
             state.machine.receive_large(message, origin, now, &mut state.outbox);
         });
     }

@@ -14,6 +14,7 @@ pub use super::call_slot::{CallEvent, CallStep, InputResponder, ServerInputReque
 use super::dispatcher::{AddedCall, Dispatcher};
 use super::transport::{Exchange, ResumePoint};
 use crate::call::CancelReason;
+use crate::telemetry::record::FrameTap;
 
 /// A call in flight. Dropping it cancels it.
 pub struct PendingCall {
@@ -46,6 +47,11 @@ impl PendingCall {
     /// Sets the reason that is sent to the server if the call is cancelled. The reason may be filled in until then.
     pub fn set_cancel_reason(&mut self, reason: &CancelReason) {
         self.cancel_reason = Some(Arc::clone(reason));
+    }
+
+    /// Keeps the messages of the call in this record from now on, or in none.
+    pub fn set_tap(&self, tap: Option<FrameTap>) {
+        self.dispatcher.set_tap(self.key, tap);
     }
 
     /// Where another process can continue the call, if the server allows its stream to be resumed and all its events

@@ -28,7 +28,7 @@ pub(crate) use guards::ReportHold;
 pub(crate) use new_record::NewRecord;
 pub(super) use reader::Readers;
 pub use reader::{CallStart, Detail, ReaderGuard, RecordReader};
-pub use step_guard::StepGuard;
+pub use step_guard::{FrameTap, StepGuard};
 use steps::StepSlot;
 
 /// The record of one call. Readers cannot change it.
@@ -140,7 +140,7 @@ impl CallRecord {
     }
 
     /// This call as the one that another one continues.
-    pub(crate) fn as_earlier(&self) -> EarlierCall {
+    pub fn as_earlier(&self) -> EarlierCall {
         EarlierCall { id: self.id, round: self.round() }
     }
 

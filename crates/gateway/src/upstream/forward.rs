@@ -5,8 +5,10 @@ mod tasks;
 mod upstream_request;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use creole::internal::client::Connection;
+use creole::internal::telemetry::{ErrorType, StepKind};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
 use creole::proto::model::{ClientCapabilities, Task, TaskPreference, TaskSupport};
@@ -24,6 +26,7 @@ use crate::upstream::connections::pool::UpstreamLease;
 use crate::upstream::connections::session_key::{SESSION_ERA, SessionKey};
 use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::list_fetch::ToolIndex;
+use crate::upstream::observed_request::ObservedRequest;
 use crate::upstream::park::request_state::{ParkedState, RequestState};
 use crate::upstream::park::{self, ParkedCalls, PreparedCall, ResumeOutcome, request_state};
 use crate::upstream::relay;
@@ -162,7 +165,7 @@ impl CallForwarder {
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<(Outcome, Dispatched), Fault> {
         let context = &call.context;
-        let mut lease = self.sessions.lease(call, capabilities).await?;
+        let mut lease = self.lease_recorded(call, capabilities).await?;
         if self.sessions.affinity(context) == Affinity::Request {
             lease.retire_connection();
         }
@@ -178,6 +181,7 @@ impl CallForwarder {
         let mirrors = mirrored_headers(&call.operation, &known);
         let tasking = task_mode(&call.operation, &known, context, &connection);
         let rules = connection.greeting().rules;
+        let observed = ObservedRequest::for_call(&self.settings, context, &call.operation, rules);
         let operation = call.operation.clone();
         let request =
             upstream_request::upstream_request(operation, context, capabilities, tasking, rules);
@@ -190,14 +194,37 @@ impl CallForwarder {
                 mirrored_headers: mirrors,
                 known_responses: answered,
                 may_repeat,
+                tap: observed.frame_tap(),
             };
             let outcome = Box::pin(self.parked_calls.run(beginning, lease, context)).await;
+            observed.end(&outcome);
             return Ok((outcome, Dispatched { connection, lane, tool_index: known }));
         }
-        let mut received = connection.start_call_with(request, mirrors);
+        let mut received = connection.start_recorded_call(request, mirrors, observed.frame_tap());
         received.set_cancel_reason(context.cancel_reason());
         let outcome = relay::relay_call(&mut received, &mut lease, context).await;
+        observed.end(&outcome);
         Ok((outcome, Dispatched { connection, lane, tool_index: known }))
+    }
+
+    /// The session for a call. That the upstream was started for it is a step of the call.
+    async fn lease_recorded(
+        &self,
+        call: &Call,
+        capabilities: &Arc<ClientCapabilities>,
+    ) -> Result<UpstreamLease, Fault> {
+        let Some((record, parent)) = call.context.recorded_step() else {
+            return self.sessions.lease(call, capabilities).await;
+        };
+        let (before, since) = (self.sessions.connector.attempts(), Instant::now());
+        let leased = self.sessions.lease(call, capabilities).await;
+        let attempt = self.sessions.connector.attempts();
+        if attempt != before {
+            let upstream = self.settings.name().into();
+            let error = leased.as_ref().err().map(|fault| ErrorType::Fault(fault.kind));
+            record.add_step(StepKind::UpstreamStart { upstream, attempt }, parent, since, error);
+        }
+        leased
     }
 
     /// Follows a task that the upstream created for a call.
@@ -262,7 +289,15 @@ impl CallForwarder {
 
     /// Resumes a parked call.
     async fn resume_parked(&self, parked: &ParkedState, call: &Call) -> ResumeOutcome {
-        let resumed = self.parked_calls.resume(parked, call).await;
+        let context = &call.context;
+        let observed = ObservedRequest::for_parked_call(&self.settings, context, &call.operation);
+        let resumed = self.parked_calls.resume(parked, call, observed.place()).await;
+        match &resumed {
+            ResumeOutcome::Outcome(outcome) => observed.end(outcome),
+            ResumeOutcome::ReplicaGone => {
+                observed.end(&park::lost_call(&call.operation).into());
+            }
+        }
         let ResumeOutcome::Outcome(Outcome::Complete(Payload::TaskCreated(task))) = &resumed else {
             return resumed;
         };
@@ -288,6 +323,7 @@ impl CallForwarder {
     ) -> tasks::TaskFollower<'a> {
         let (parking, context) = (&self.parked_calls, &call.context);
         tasks::TaskFollower {
+            settings: &self.settings,
             parked_calls: parking,
             lease,
             context,

@@ -13,11 +13,12 @@ mod slots;
 
 use creole::internal::sync::Mutex;
 use std::sync::{Arc, MutexGuard, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use creole::internal::call::CancelReason;
 use creole::internal::client::PendingCall;
 use creole::internal::replicas::{Registration, ReplicaError, Replicas};
+use creole::internal::telemetry::{FrameTap, ParkedEnd};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
@@ -32,6 +33,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::upstream::connections::pool::{
     EvictParkedCall, MAX_LANES, UpstreamLease, too_many_parked_calls,
 };
+use crate::upstream::observed_request::StepPlace;
 use crate::upstream::park::request_state::{AnsweredInput, ParkedState, RequestState};
 use parked_call::ParkedCall;
 use slots::{ParkSlot, ParkSlotLookup, ParkSlots};
@@ -60,6 +62,8 @@ pub(super) struct PreparedCall {
     pub(super) known_responses: Vec<(String, Raw)>,
     /// Whether the call may be repeated if its replica has stopped.
     pub(super) may_repeat: bool,
+    /// Where its messages go, if a reader of the telemetry wants them.
+    pub(super) tap: Option<FrameTap>,
 }
 
 impl PreparedCall {
@@ -69,7 +73,7 @@ impl PreparedCall {
     }
 
     fn send(self, lease: &UpstreamLease) -> PendingCall {
-        lease.connection.start_call_with(self.request, self.mirrored_headers)
+        lease.connection.start_recorded_call(self.request, self.mirrored_headers, self.tap)
     }
 }
 
@@ -80,6 +84,8 @@ pub(super) struct ResumeCommand {
     caller: mpsc::Sender<CallerMessage>,
     /// The reason that its client gives when it cancels.
     cancel_reason: CancelReason,
+    /// The step of its call, if the call is recorded.
+    place: Option<StepPlace>,
 }
 
 /// A message of a parked call to its waiting callers.
@@ -167,20 +173,28 @@ impl ParkedCalls {
     }
 
     /// Resumes a parked call, in this replica or in the one that holds it.
-    pub(super) async fn resume(&self, parked: &ParkedState, call: &Call) -> ResumeOutcome {
+    pub(super) async fn resume(
+        &self,
+        parked: &ParkedState,
+        call: &Call,
+        place: Option<StepPlace>,
+    ) -> ResumeOutcome {
         let ParkedState { id, round, lane, .. } = parked;
         let context = &call.context;
         let found = self.lock().find(id, context.principal().binding());
         let commands = match found {
             ParkSlotLookup::Found(commands) => commands,
             ParkSlotLookup::Evicted => return state_expired().into(),
-            ParkSlotLookup::Unknown => return self.resume_on_replica(parked, call).await,
+            ParkSlotLookup::Unknown => {
+                return self.resume_on_replica(parked, call, place.as_ref()).await;
+            }
         };
         let (caller, messages) = mpsc::channel(EVENT_QUEUE);
         let answers =
             context.input_responses().map(|(key, response)| (key.to_owned(), response.clone()));
         let (responses, reason) = (answers.collect(), Arc::clone(context.cancel_reason()));
-        let resume = ResumeCommand { round: *round, responses, caller, cancel_reason: reason };
+        let resume =
+            ResumeCommand { round: *round, responses, caller, cancel_reason: reason, place };
         match commands.send(resume).await {
             Ok(()) => {
                 ResumeOutcome::Outcome(self.wait_for_outcome(messages, id, *lane, context).await)
@@ -189,17 +203,24 @@ impl ParkedCalls {
         }
     }
 
-    async fn resume_on_replica(&self, parked: &ParkedState, call: &Call) -> ResumeOutcome {
-        let (Some(peers), Some(home)) = (&self.replicas, &parked.home) else {
-            return lost_call(&call.operation).into();
+    async fn resume_on_replica(
+        &self,
+        parked: &ParkedState,
+        call: &Call,
+        place: Option<&StepPlace>,
+    ) -> ResumeOutcome {
+        let lost = || {
+            place.into_iter().for_each(|place| place.add_parked(Instant::now(), ParkedEnd::Lost));
+            lost_call(&call.operation).into()
         };
+        let (Some(peers), Some(home)) = (&self.replicas, &parked.home) else { return lost() };
         if home == peers.name() {
-            return lost_call(&call.operation).into();
+            return lost();
         }
         match Box::pin(replica::resume(peers, home, parked, call)).await {
             Ok(outcome) => ResumeOutcome::Outcome(outcome),
             Err(ReplicaError::Gone) => ResumeOutcome::ReplicaGone,
-            Err(ReplicaError::Unknown) => lost_call(&call.operation).into(),
+            Err(ReplicaError::Unknown) => lost(),
             Err(unreached) => replica::replica_fault(&unreached).into(),
         }
     }

@@ -5,6 +5,7 @@ mod era_change;
 mod input_response;
 mod list;
 mod many_parked_calls;
+mod records;
 mod roots;
 mod session;
 mod slow_upstream;

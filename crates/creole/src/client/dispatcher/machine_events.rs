@@ -55,13 +55,15 @@ impl Dispatcher {
         while let Some(event) = state.outbox.next_event() {
             self.handle_event(state, event, &mut later);
         }
+        state.taps.end_message();
         // A frame can move the next deadline forward: a request its own one, any other frame and the opening any.
         let (mut soonest, mut is_any) = (None, self.opened.borrow().is_none());
         if let Some(link) = self.transport.get() {
-            let DispatcherState { machine, outbox, calls, .. } = state;
+            let DispatcherState { machine, outbox, calls, taps, .. } = state;
             for frame in outbox.frames() {
                 match frame.kind {
                     FrameKind::Request(call) => {
+                        taps.keep_sent(call, frame.text);
                         soonest = soonest.into_iter().chain(machine.deadline_of(call)).min();
                     }
                     FrameKind::Notification { .. } | FrameKind::Response => is_any = true,
@@ -101,14 +103,19 @@ impl Dispatcher {
             ClientEvent::OpenFailed(fault) => {
                 self.opened.send_replace(Some(Err(fault)));
             }
-            ClientEvent::CallDone(call, outcome) => self.finish_call(state, call, outcome),
+            ClientEvent::CallDone(call, outcome) => {
+                state.taps.keep_received(call);
+                self.finish_call(state, call, outcome);
+            }
             ClientEvent::CallEvent(call, event) => {
+                state.taps.keep_received(call);
                 if let Some(slot) = state.calls.get_mut(call) {
                     // A caller that does not poll misses some events.
                     let _ = slot.push_event(CallEvent::Event(event));
                 }
             }
             ClientEvent::InputRequested { call, key, request: input_request, task } => {
+                call.into_iter().for_each(|call| state.taps.keep_received(call));
                 let responder = InputResponder { key, requests: Some(self.weak_self.clone()) };
                 self.deliver_input_request(
                     state,

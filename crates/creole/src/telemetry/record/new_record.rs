@@ -12,7 +12,7 @@ use super::reader::{CallStart, Detail, RecordReader, interested};
 use super::{CallProgress, CallRecord, EarlierCall};
 use crate::principal::Principal;
 use crate::random::random_bytes;
-use crate::telemetry::facts::RequestFacts;
+use crate::telemetry::facts::{RequestFacts, Via};
 use crate::telemetry::frames::FrameRedactor;
 use crate::telemetry::trace::CallTrace;
 
@@ -82,11 +82,20 @@ impl<C: FnOnce() -> Option<Implementation>> NewRecord<'_, C> {
 impl CallRecord {
     /// The record of the work on a task that this call created, if a reader wants it.
     pub(crate) fn start_task(&self) -> Option<RecordGuard> {
+        self.start_follow_up(self.via)
+    }
+
+    /// The record of work that the gateway does for itself because of this call, if a reader wants it.
+    pub fn start_work(&self) -> Option<RecordGuard> {
+        self.start_follow_up(Via::Gateway)
+    }
+
+    fn start_follow_up(&self, via: Via) -> Option<RecordGuard> {
         let facts = RequestFacts {
             transport: self.transport,
             remote: self.remote,
             session: self.session,
-            via: self.via,
+            via,
             ..RequestFacts::default()
         };
         let new = NewRecord {

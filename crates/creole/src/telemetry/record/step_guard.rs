@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::CallRecord;
+use super::{CallRecord, Detail};
+use crate::telemetry::frames::FrameDirection;
 use crate::telemetry::outcome::ErrorType;
 use crate::telemetry::steps::StepKind;
 
@@ -41,6 +42,12 @@ impl StepGuard {
         self.span_id
     }
 
+    /// Where the messages of the step go, if a reader wants them.
+    pub fn frame_tap(&self) -> Option<FrameTap> {
+        let keeps_frames = self.record.detail() >= Detail::Frames;
+        keeps_frames.then(|| FrameTap { record: Arc::clone(&self.record), step: self.index })
+    }
+
     /// Ends the step with this error.
     pub fn end(mut self, error: Option<ErrorType>) {
         self.error = error;
@@ -54,6 +61,20 @@ impl StepGuard {
     /// Changes what is known of the step.
     pub fn change(&self, change: impl FnOnce(&mut StepKind)) {
         self.record.change_step(self.index, change);
+    }
+}
+
+/// Where the messages of a step go.
+#[derive(Clone)]
+pub struct FrameTap {
+    record: Arc<CallRecord>,
+    step: Option<u16>,
+}
+
+impl FrameTap {
+    /// Keeps a message.
+    pub(crate) fn add(&self, direction: FrameDirection, message: &[u8]) {
+        self.record.add_frame(direction, self.step, message);
     }
 }
 

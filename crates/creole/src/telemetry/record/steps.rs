@@ -49,6 +49,26 @@ impl CallRecord {
         StepGuard::new(Arc::clone(self), self.push_step(kind, parent, span_id), span_id)
     }
 
+    /// Adds a step that has ended. It started at this time, or when the call started.
+    pub fn add_step(
+        &self,
+        kind: StepKind,
+        parent: Option<u16>,
+        started: Instant,
+        error: Option<ErrorType>,
+    ) {
+        if self.detail < Detail::Steps {
+            return;
+        }
+        let is_sampled = self.trace.as_ref().is_some_and(|trace| trace.is_sampled);
+        let index = self.push_step(kind, parent, is_sampled.then(new_span_id));
+        self.with_slot(index, |slot| {
+            slot.started = started;
+            slot.step.start = started.saturating_duration_since(self.started);
+        });
+        self.end_step(index, error);
+    }
+
     /// Starts a step for an input request to the client.
     pub(crate) fn start_input_request(
         self: &Arc<Self>,
@@ -100,7 +120,8 @@ impl CallRecord {
         Some(index)
     }
 
-    pub(super) fn change_step(&self, index: Option<u16>, change: impl FnOnce(&mut StepKind)) {
+    /// Changes what is known of a step.
+    pub fn change_step(&self, index: Option<u16>, change: impl FnOnce(&mut StepKind)) {
         self.with_slot(index, |slot| change(&mut slot.step.kind));
     }
 

@@ -2,6 +2,7 @@
 
 use creole::internal::sync::Mutex;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub(crate) struct UpstreamConnector {
     revisions: RevisionChoice,
     created: Instant,
     failures: Mutex<ConnectionFailures>,
+    /// How often it tried to open a connection.
+    attempts: AtomicU32,
 }
 
 /// A dialect, and the connector that uses it.
@@ -112,7 +115,13 @@ impl UpstreamConnector {
             revisions: choice,
             created: started,
             failures,
+            attempts: AtomicU32::new(0),
         }
+    }
+
+    /// How often it has tried to open a connection.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts.load(Ordering::Relaxed)
     }
 
     fn dialect_client(&self) -> &DialectClient {
@@ -169,6 +178,7 @@ impl UpstreamConnector {
         caller: Era,
     ) -> Result<Connection, Fault> {
         self.check_may_start(owner)?;
+        self.attempts.fetch_add(1, Ordering::Relaxed);
         let opened = self.connect(offer, caller).await;
         let now = self.created.elapsed();
         let mut failures = self.lock();

@@ -2,10 +2,12 @@
 //! are posted in the session of that replica, and the stream is resumed after its last event. The call is not repeated.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use creole::Call;
 use creole::client::Address;
 use creole::internal::client::ResumedServer;
+use creole::internal::telemetry::ParkedEnd;
 use creole::proto::model::TaskPreference;
 use creole::proto::operation::Outcome;
 use creole::proto::revision::Revision;
@@ -14,6 +16,7 @@ use crate::upstream::connections::active_calls::ActiveCalls;
 use crate::upstream::connections::capabilities::caller_capabilities;
 use crate::upstream::connections::pool::UpstreamLease;
 use crate::upstream::forward::{CallForwarder, finish_outcome, upstream_request};
+use crate::upstream::observed_request::ObservedRequest;
 use crate::upstream::park::PreparedCall;
 use crate::upstream::park::request_state::ParkedState;
 
@@ -36,6 +39,10 @@ impl CallForwarder {
             trace.resume_point(),
             trace.request_messages(),
         );
+        let observed = ObservedRequest::for_call(&self.settings, context, &call.operation, rules);
+        if let Some(place) = observed.place() {
+            place.add_parked(Instant::now(), ParkedEnd::TakenOver);
+        }
         let capabilities = caller_capabilities(context);
         let callers = ActiveCalls::default();
         // Added first: the upstream may send input requests immediately.
@@ -59,8 +66,10 @@ impl CallForwarder {
             mirrored_headers: Arc::default(),
             known_responses: answered,
             may_repeat,
+            tap: observed.frame_tap(),
         };
         let outcome = self.parked_calls.run(beginning, lease, context).await;
+        observed.end(&outcome);
         Some(finish_outcome(outcome, call, &connection))
     }
 }

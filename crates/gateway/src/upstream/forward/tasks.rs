@@ -21,10 +21,12 @@ use cancel_on_drop::CancelOnDrop;
 
 use crate::upstream::connections::pool::UpstreamLease;
 use crate::upstream::forward::upstream_request;
+use crate::upstream::observed_request::ObservedRequest;
 use crate::upstream::park;
 use crate::upstream::park::request_state::RequestState;
 use crate::upstream::park::{ParkedCalls, PreparedCall};
 use crate::upstream::relay;
+use crate::upstream::settings::UpstreamSettings;
 
 /// The minimum and the maximum interval between two polls of a task.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -32,6 +34,7 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Follows a task of an upstream to its end.
 pub(crate) struct TaskFollower<'a> {
+    pub(crate) settings: &'a UpstreamSettings,
     pub(crate) parked_calls: &'a Arc<ParkedCalls>,
     /// The session that the task belongs to.
     pub(crate) lease: UpstreamLease,
@@ -125,6 +128,7 @@ impl TaskFollower<'_> {
     async fn fetch_result(mut self, id: &str) -> Outcome {
         let operation = Operation::TaskResult { id: id.to_owned() };
         let rules = self.lease.connection.greeting().rules;
+        let observed = ObservedRequest::for_call(self.settings, self.context, &operation, rules);
         let mut request = upstream_request::upstream_request(
             operation,
             self.context,
@@ -139,11 +143,18 @@ impl TaskFollower<'_> {
                 mirrored_headers: Arc::default(),
                 known_responses: Vec::new(),
                 may_repeat: false,
+                tap: observed.frame_tap(),
             };
-            return self.parked_calls.run(beginning, self.lease, self.context).await;
+            let outcome = self.parked_calls.run(beginning, self.lease, self.context).await;
+            observed.end(&outcome);
+            return outcome;
         }
-        let mut call = self.lease.connection.start_call(request);
-        relay::relay_call(&mut call, &mut self.lease, self.context).await
+        let connection = &self.lease.connection;
+        let mut call =
+            connection.start_recorded_call(request, Arc::default(), observed.frame_tap());
+        let outcome = relay::relay_call(&mut call, &mut self.lease, self.context).await;
+        observed.end(&outcome);
+        outcome
     }
 
     /// Ends the round with the input requests of the task. If the caller accepts input requests while it waits,
@@ -180,7 +191,15 @@ impl TaskFollower<'_> {
     }
 
     async fn send(&self, operation: Operation) -> Outcome {
-        self.lease.connection.call_without_input(self.task_request(operation)).await
+        let connection = &self.lease.connection;
+        let rules = connection.greeting().rules;
+        let observed = ObservedRequest::for_call(self.settings, self.context, &operation, rules);
+        let request = self.task_request(operation);
+        let tap = observed.frame_tap();
+        let mut call = connection.start_recorded_call(request, Arc::default(), tap);
+        let outcome = call.outcome(drop).await;
+        observed.end(&outcome);
+        outcome
     }
 
     fn task_request(&self, operation: Operation) -> CallRequest {

@@ -16,7 +16,7 @@ use crate::upstream::connections::pool::UpstreamLease;
 use crate::upstream::connections::session_key::{SESSION_ERA, SessionKey, SessionOwner};
 use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::excluded_items::ExclusionReason;
-use crate::upstream::lists::list_fetch::{self, ListFetcher};
+use crate::upstream::lists::list_fetch::{self, FetchPurpose, ListFetcher};
 use crate::upstream::lists::list_store::FetchedSessionList;
 use crate::upstream::lists::list_sync::REFRESH_TIMEOUT;
 use crate::upstream::relay;
@@ -163,7 +163,13 @@ impl UpstreamLists {
         // No call is active in a session that only lists.
         let lists_only = own.key.owner == SessionOwner::ListsOnly;
         let caller = lease.as_mut().filter(|_| !lists_only).map(|lease| (lease, context));
-        let mut fetcher = ListFetcher { connection: &connection, capabilities, caller };
+        let mut fetcher = ListFetcher {
+            connection: &connection,
+            capabilities,
+            caller,
+            settings: &self.settings,
+            purpose: FetchPurpose::Caller(context),
+        };
         let listed = Box::pin(list_fetch::fetch(&mut fetcher, kind)).await?;
         let is_announced = connection.greeting().server_info.capabilities.list_changed
             && *connection.notifications_available().borrow()

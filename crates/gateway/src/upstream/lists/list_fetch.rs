@@ -7,6 +7,7 @@ use creole::Context;
 use creole::internal::chain::Endpoint;
 use creole::internal::client::Connection;
 use creole::internal::registry::RemoteItem;
+use creole::internal::telemetry::{CallOutcome, RecordGuard};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
@@ -19,8 +20,9 @@ use creole::proto::revision::Rules;
 
 use crate::layers::Hints;
 use crate::upstream::connections::pool::UpstreamLease;
+use crate::upstream::observed_request::ObservedRequest;
 use crate::upstream::relay;
-use crate::upstream::settings::Naming;
+use crate::upstream::settings::{Naming, UpstreamSettings};
 
 /// The maximum number of pages and items of one list.
 const MAX_PAGES: usize = 1000;
@@ -53,25 +55,69 @@ pub(crate) struct ListFetcher<'a> {
     pub(super) capabilities: Option<Arc<ClientCapabilities>>,
     /// The caller, if it responds to the upstream's input requests meanwhile.
     pub(super) caller: Option<(&'a mut UpstreamLease, &'a Context)>,
+    pub(super) settings: &'a UpstreamSettings,
+    /// What the requests are recorded for.
+    pub(super) purpose: FetchPurpose<'a>,
+}
+
+/// What a list is fetched for.
+pub(super) enum FetchPurpose<'a> {
+    /// The request of a caller.
+    Caller(&'a Context),
+    /// The gateway itself.
+    Gateway(Option<RecordGuard>),
 }
 
 impl<'a> ListFetcher<'a> {
     /// Fetches lists for the gateway itself.
-    pub(crate) fn for_gateway(connection: &'a Connection) -> Self {
-        Self { connection, capabilities: None, caller: None }
+    pub(crate) fn for_gateway(
+        connection: &'a Connection,
+        settings: &'a UpstreamSettings,
+        kind: ListKind,
+    ) -> Self {
+        let (method, rules) = (Operation::List(kind, None).method(), connection.greeting().rules);
+        let work = settings.telemetry.start_work(method, settings.name(), rules, None);
+        let purpose = FetchPurpose::Gateway(work);
+        Self { connection, capabilities: None, caller: None, settings, purpose }
+    }
+
+    fn observe(&self, operation: &Operation) -> ObservedRequest {
+        let rules = self.connection.greeting().rules;
+        match &self.purpose {
+            FetchPurpose::Caller(context) => {
+                ObservedRequest::for_call(self.settings, context, operation, rules)
+            }
+            FetchPurpose::Gateway(work) => {
+                ObservedRequest::for_gateway(self.settings, work.as_ref(), operation, rules)
+            }
+        }
+    }
+
+    /// The list is fetched, or not.
+    fn end(&mut self, fetched: &Result<FetchedList, Fault>) {
+        if let FetchPurpose::Gateway(work) = &mut self.purpose
+            && let Some(work) = work.take()
+        {
+            work.finish(match fetched {
+                Ok(_) => CallOutcome::Success,
+                Err(fault) => CallOutcome::Fault(fault.kind, fault.foreign_code),
+            });
+        }
     }
 
     async fn send(&mut self, mut request: CallRequest) -> Outcome {
         if let Some(capabilities) = &self.capabilities {
             request.options.capabilities = Arc::clone(capabilities);
         }
-        match &mut self.caller {
-            None => self.connection.call_without_input(request).await,
-            Some((lease, context)) => {
-                let mut call = self.connection.start_call(request);
-                relay::relay_call(&mut call, lease, context).await
-            }
-        }
+        let observed = self.observe(&request.operation);
+        let mut call =
+            self.connection.start_recorded_call(request, [].into(), observed.frame_tap());
+        let outcome = match &mut self.caller {
+            None => call.outcome(drop).await,
+            Some((lease, context)) => relay::relay_call(&mut call, lease, context).await,
+        };
+        observed.end(&outcome);
+        outcome
     }
 }
 
@@ -80,6 +126,12 @@ pub(crate) async fn fetch(
     fetcher: &mut ListFetcher<'_>,
     kind: ListKind,
 ) -> Result<FetchedList, Fault> {
+    let fetched = fetch_pages(fetcher, kind).await;
+    fetcher.end(&fetched);
+    fetched
+}
+
+async fn fetch_pages(fetcher: &mut ListFetcher<'_>, kind: ListKind) -> Result<FetchedList, Fault> {
     let cache = CacheHints { ttl_ms: u64::MAX, public: true };
     let mut listed = FetchedList { items: Vec::new(), excluded: Vec::new(), cache };
     let mut cursor = None;

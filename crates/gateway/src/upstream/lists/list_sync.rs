@@ -8,10 +8,11 @@ use std::time::Duration;
 use creole::client::Address;
 use creole::internal::client::Connection;
 use creole::internal::registry::RemoteServer;
+use creole::internal::telemetry::{CallOutcome, StepKind};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Definition, ExcludedItem, ListKind};
 use creole::proto::operation::{Change, Operation};
-use creole::proto::revision::TaskModel;
+use creole::proto::revision::{Rules, TaskModel};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::upstream::lists::UpstreamLists;
@@ -24,6 +25,9 @@ use crate::upstream::lists::notifications::{
 
 /// The number of attempts between two log messages about an upstream that stays unreachable.
 const LOG_EVERY_ATTEMPTS: u32 = 300;
+
+/// The method of the record of a start.
+const START: &str = "upstream/start";
 
 /// How long a list request waits for a refresh.
 pub(crate) const REFRESH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -62,7 +66,7 @@ impl UpstreamLists {
     async fn connect_and_fetch(
         self: &Arc<Self>,
     ) -> Result<(Connection, NotificationSources), Fault> {
-        let connection = self.sessions.gateway_connection().await?;
+        let connection = self.start_upstream().await?;
         let greeting = Arc::clone(connection.greeting());
         let mut capabilities = greeting.server_info.capabilities;
         let (sources, is_listening) = NotificationSources::of(&connection);
@@ -90,6 +94,24 @@ impl UpstreamLists {
             self.announce_all_changes();
         }
         Ok((connection, sources))
+    }
+
+    /// Opens the gateway's own session with the upstream.
+    async fn start_upstream(&self) -> Result<Connection, Fault> {
+        let (settings, connector) = (&self.settings, &self.sessions.connector);
+        let work = settings.telemetry.start_work(START, settings.name(), Rules::CANONICAL, None);
+        let Some(work) = work else { return self.sessions.gateway_connection().await };
+        let since = std::time::Instant::now();
+        let opened = self.sessions.gateway_connection().await;
+        let (upstream, attempt) = (settings.name().into(), connector.attempts());
+        let outcome = match &opened {
+            Ok(_) => CallOutcome::Success,
+            Err(fault) => CallOutcome::Fault(fault.kind, fault.foreign_code),
+        };
+        let kind = StepKind::UpstreamStart { upstream, attempt };
+        work.record().add_step(kind, None, since, outcome.error());
+        work.finish(outcome);
+        opened
     }
 
     /// Fetches every list that the upstream declares. Each list fails on its own; only the end of the session is an
@@ -239,8 +261,8 @@ impl UpstreamLists {
     /// Fetches a list. Returns whether it has changed.
     async fn fetch_list(&self, connection: &Connection, kind: ListKind) -> Result<bool, Fault> {
         let started = Instant::now();
-        let listed = match list_fetch::fetch(&mut ListFetcher::for_gateway(connection), kind).await
-        {
+        let mut fetcher = ListFetcher::for_gateway(connection, &self.settings, kind);
+        let listed = match list_fetch::fetch(&mut fetcher, kind).await {
             // Many upstreams have resources and do not implement templates.
             Err(fault) if kind == ListKind::Templates && is_method_not_found(&fault) => {
                 self.failures.clear(kind);

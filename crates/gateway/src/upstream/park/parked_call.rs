@@ -11,6 +11,7 @@ use creole::internal::call::CancelReason;
 use creole::internal::client::{
     CallEvent, CallStep, InputResponder, PendingCall, ResumePoint, ServerInputRequest,
 };
+use creole::internal::telemetry::{CallOutcome, ParkedEnd, StepKind};
 use creole::proto::client::InputRequestError;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{InputRequest, KeyedInputRequest};
@@ -27,6 +28,7 @@ use super::{
 use crate::upstream::connections::active_calls::OutOfBand;
 use crate::upstream::connections::pool::UpstreamLease;
 use crate::upstream::connections::session_client::apply_roots;
+use crate::upstream::observed_request::StepPlace;
 use crate::upstream::park::request_state::{AnsweredInput, input_request_digest};
 use crate::upstream::relay::declined_input::DeclinedInput;
 
@@ -60,6 +62,8 @@ pub(super) struct ParkedCall {
     last_responses: Vec<(String, Raw)>,
     batch_deadline: Option<Instant>,
     input_deadline: Option<Instant>,
+    /// When the call was last parked.
+    parked_at: std::time::Instant,
     /// When the upstream is next notified that the call still waits.
     next_waiting_notice: Instant,
     /// The last progress event that no caller received.
@@ -124,6 +128,7 @@ impl ParkedCall {
             last_responses: Vec::new(),
             batch_deadline: None,
             input_deadline: None,
+            parked_at: std::time::Instant::now(),
             next_waiting_notice: Instant::now(),
             missed_progress: None,
             declined: DeclinedInput::default(),
@@ -140,10 +145,22 @@ impl ParkedCall {
                 ParkStep::Continue => {}
                 ParkStep::Complete(outcome) => return self.deliver_outcome(outcome, resumes).await,
                 ParkStep::Abandoned if self.slot.hold_checkpoint().await => {
+                    self.record_expiry();
                     return self.abandon().await;
                 }
                 ParkStep::Abandoned | ParkStep::TakenOver => return self.detach(),
             }
+        }
+    }
+
+    /// Records that nobody returned for the call, if it was parked.
+    fn record_expiry(&self) {
+        if self.input_deadline.is_some()
+            && let Some(work) = self.context.record().and_then(|record| record.start_work())
+        {
+            let kind = StepKind::Parked { end: ParkedEnd::Expired };
+            work.record().add_step(kind, None, self.parked_at, None);
+            work.finish(CallOutcome::Cancelled);
         }
     }
 
@@ -290,6 +307,11 @@ impl ParkedCall {
         }))
         .await;
         self.waiting_callers.clear();
+        if let CallState::Running(calling) = &self.call {
+            // The next messages belong to the next round.
+            calling.set_tap(None);
+        }
+        self.parked_at = std::time::Instant::now();
         self.input_deadline = Some(Instant::now() + self.slot.input_timeout());
         self.next_waiting_notice = Instant::now();
         ParkStep::Continue
@@ -334,7 +356,8 @@ impl ParkedCall {
     }
 
     async fn resume(&mut self, resume: ResumeCommand) -> ParkStep {
-        let ResumeCommand { round, responses: answers, caller, cancel_reason: reason } = resume;
+        let ResumeCommand { round, responses: answers, caller, cancel_reason: reason, place } =
+            resume;
         let is_repeated = round < self.round || self.input_deadline.is_none();
         if is_repeated && answers != self.last_responses {
             _ = caller.send(CallerMessage::Done(state_consumed().into())).await;
@@ -360,6 +383,11 @@ impl ParkedCall {
         self.cancel_reason = reason;
         if let CallState::Running(calling) = &mut self.call {
             calling.set_cancel_reason(&self.cancel_reason);
+            calling.set_tap(place.as_ref().and_then(StepPlace::frame_tap));
+        }
+        if let Some(place) = &place {
+            place.set_rules(self.lease.connection.greeting().rules);
+            place.add_parked(self.parked_at, ParkedEnd::Resumed);
         }
         self.input_deadline = None;
         if let Some(missed) = self.missed_progress.take() {

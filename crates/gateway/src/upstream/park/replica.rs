@@ -156,6 +156,7 @@ pub(super) async fn serve_replica_request(
         caller,
         // The other replica has the reason.
         cancel_reason: CancelReason::default(),
+        place: None,
     };
     if commands.send(resume).await.is_err() {
         return send_reply(&responder, &ReplicaReply::Lost).await;

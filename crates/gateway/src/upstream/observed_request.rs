@@ -1,0 +1,162 @@
+//! Requests to an upstream, as the telemetry sees them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use creole::Context;
+use creole::client::Address;
+use creole::internal::telemetry::{
+    CallOutcome, CallRecord, ErrorType, FrameTap, ParkedEnd, RecordGuard, StepGuard, StepKind,
+    Translation, Transport,
+};
+use creole::proto::operation::{Operation, Outcome};
+use creole::proto::revision::{InputRequestStyle, Rules};
+
+use crate::upstream::settings::UpstreamSettings;
+
+/// A request to an upstream. Dropping it means that nobody waits for the response any more.
+pub(crate) struct ObservedRequest {
+    /// The step in the record of the call, if the call is recorded.
+    step: Option<StepGuard>,
+}
+
+impl ObservedRequest {
+    /// A request for a caller.
+    pub(crate) fn for_call(
+        settings: &UpstreamSettings,
+        context: &Context,
+        operation: &Operation,
+        rules: &'static Rules,
+    ) -> Self {
+        let translation = || translation(context, rules);
+        let kind = || request_step(settings, operation, rules, translation());
+        Self::of_step(context.start_step(kind))
+    }
+
+    /// The next round of a request that was parked. The upstream's revision is not known here.
+    pub(crate) fn for_parked_call(
+        settings: &UpstreamSettings,
+        context: &Context,
+        operation: &Operation,
+    ) -> Self {
+        let rules = Rules::NEWEST_HANDSHAKE;
+        let kind = || request_step(settings, operation, rules, Translation::Parked);
+        Self::of_step(context.start_step(kind))
+    }
+
+    /// A request of the gateway itself.
+    pub(crate) fn for_gateway(
+        settings: &UpstreamSettings,
+        work: Option<&RecordGuard>,
+        operation: &Operation,
+        rules: &'static Rules,
+    ) -> Self {
+        let kind = || request_step(settings, operation, rules, Translation::None);
+        Self::of_step(work.map(|work| work.record().start_step(kind(), None)))
+    }
+
+    fn of_step(mut step: Option<StepGuard>) -> Self {
+        if let Some(step) = &mut step {
+            step.set_error(Some(ErrorType::Cancelled));
+        }
+        Self { step }
+    }
+
+    /// Where the messages of the request go, if a reader wants them.
+    pub(crate) fn frame_tap(&self) -> Option<FrameTap> {
+        self.step.as_ref()?.frame_tap()
+    }
+
+    /// The place in the record of the call, for those who continue the request.
+    pub(crate) fn place(&self) -> Option<StepPlace> {
+        let step = self.step.as_ref()?;
+        let (record, tap) = (Arc::clone(step.record()), step.frame_tap());
+        Some(StepPlace { record, step: step.index(), tap })
+    }
+
+    /// The request got its response, or failed.
+    pub(crate) fn end(self, outcome: &Outcome) {
+        let Some(step) = self.step else { return };
+        let seen = CallOutcome::of(outcome, |fault| fault.foreign_code);
+        let foreign = match outcome {
+            Outcome::Fail(fault) => fault.foreign_code,
+            _ => None,
+        };
+        let is_parked = |translation: Translation| {
+            translation == Translation::Lowered && seen == CallOutcome::InputRequired
+        };
+        step.change(|kind| {
+            if let StepKind::UpstreamRequest { code, translation, .. } = kind {
+                *code = foreign;
+                if is_parked(*translation) {
+                    *translation = Translation::Parked;
+                }
+            }
+        });
+        step.end(foreign.map(ErrorType::Code).or(seen.error()));
+    }
+}
+
+/// The step of a request in the record of its call.
+pub(crate) struct StepPlace {
+    record: Arc<CallRecord>,
+    step: Option<u16>,
+    tap: Option<FrameTap>,
+}
+
+impl StepPlace {
+    /// Where the messages go, if a reader wants them.
+    pub(crate) fn frame_tap(&self) -> Option<FrameTap> {
+        self.tap.clone()
+    }
+
+    /// Sets the rules of the upstream, now that they are known.
+    pub(crate) fn set_rules(&self, known: &'static Rules) {
+        self.record.change_step(self.step, |kind| {
+            if let StepKind::UpstreamRequest { rules, .. } = kind {
+                *rules = known;
+            }
+        });
+    }
+
+    /// Records that the request was parked since this time, and how that ended.
+    pub(crate) fn add_parked(&self, since: Instant, end: ParkedEnd) {
+        self.record.add_step(StepKind::Parked { end }, None, since, None);
+    }
+}
+
+/// How a call is translated for an upstream with these rules.
+fn translation(context: &Context, upstream: &Rules) -> Translation {
+    let caller = context.caller().rules;
+    if caller.input_request_style == upstream.input_request_style {
+        return Translation::None;
+    }
+    match upstream.input_request_style {
+        InputRequestStyle::Inline => Translation::Lowered,
+        // The caller was asked, and the upstream is called again with the responses.
+        InputRequestStyle::MultiRoundTrip if context.input_responses().next().is_some() => {
+            Translation::Driven
+        }
+        InputRequestStyle::MultiRoundTrip => Translation::Raised,
+    }
+}
+
+fn request_step(
+    settings: &UpstreamSettings,
+    operation: &Operation,
+    rules: &'static Rules,
+    translation: Translation,
+) -> StepKind {
+    StepKind::UpstreamRequest {
+        upstream: settings.name().into(),
+        method: operation.method(),
+        target: operation.target().into(),
+        rules,
+        transport: match settings.address {
+            Address::Child(_) => Transport::Pipe,
+            Address::Http(_) => Transport::Http { version: "1.1" },
+        },
+        translation,
+        code: None,
+    }
+}
