@@ -37,6 +37,7 @@ use crate::call::{ClientChannel, ConnectionId, Origin};
 use crate::registry::Announcement;
 use crate::server::Service;
 use crate::sync::Mutex;
+use crate::telemetry::Modes;
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::record::CallRecord;
 use calls::OpenCall;
@@ -184,11 +185,11 @@ impl<S: FrameSink> MachineHost<S> {
         let facts = || {
             let facts = state.request_facts(&self.service, caller);
             match state.machine.request_of(key) {
-                Some((method, id)) => RequestFacts {
-                    method: Some(method),
-                    request_id: Some(id.raw().into()),
-                    ..facts
-                },
+                Some((method, id)) => {
+                    let is_recorded = self.service.modes().contains(Modes::RECORDS);
+                    let request_id = is_recorded.then(|| id.raw().into());
+                    RequestFacts { method: Some(method), request_id, ..facts }
+                }
                 None => facts,
             }
         };

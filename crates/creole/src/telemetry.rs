@@ -6,6 +6,7 @@
 pub(crate) mod facts;
 pub(crate) mod frames;
 pub(crate) mod metrics;
+mod modes;
 pub(crate) mod outcome;
 pub(crate) mod record;
 pub(crate) mod request_log;
@@ -14,7 +15,6 @@ pub mod trace;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use arc_swap::ArcSwapOption;
 use creole_proto::model::Implementation;
@@ -23,49 +23,10 @@ use creole_proto::revision::Rules;
 use crate::principal::Principal;
 use facts::{RequestFacts, Via};
 use metrics::Metrics;
+pub use modes::Modes;
+pub(crate) use modes::SharedModes;
 use record::{CallRecord, EarlierCall, NewRecord, ReaderGuard, Readers, RecordGuard, RecordReader};
 use trace::TraceSettings;
-
-/// What the telemetry of a process does for each call. Empty: nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Modes(u8);
-
-impl Modes {
-    /// Calls are counted and measured.
-    pub const METRICS: Self = Self(1);
-    /// Somebody may want the records of calls.
-    pub const RECORDS: Self = Self(1 << 1);
-    /// Somebody may want the messages of calls.
-    pub const FRAMES: Self = Self(1 << 2);
-    /// Calls may belong to traces.
-    pub const TRACES: Self = Self(1 << 3);
-
-    /// Whether everything is off.
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Whether one of these modes is on.
-    pub fn contains(self, mode: Self) -> bool {
-        self.0 & mode.0 != 0
-    }
-}
-
-/// The modes of a telemetry, which may change at any time.
-#[derive(Clone, Default)]
-pub(crate) struct SharedModes(Arc<AtomicU8>);
-
-impl SharedModes {
-    #[inline]
-    pub(crate) fn load(&self) -> Modes {
-        Modes(self.0.load(Ordering::Relaxed))
-    }
-
-    /// The modes as a number, which is zero if everything is off.
-    pub(crate) fn number(&self) -> Arc<AtomicU8> {
-        Arc::clone(&self.0)
-    }
-}
 
 /// The telemetry of a process. Clones share it. It survives reloads. Off by default.
 #[derive(Clone, Default)]
@@ -90,14 +51,14 @@ impl Telemetry {
     /// Counts and measures calls from now on.
     pub fn enable_metrics(&self) {
         self.shared.metrics.enable();
-        self.set_mode(Modes::METRICS, true);
+        self.shared.modes.set(Modes::METRICS, true);
     }
 
     /// Sets how calls become parts of traces. `None`: they do not.
     pub fn set_tracing(&self, settings: Option<Arc<TraceSettings>>) {
         let is_on = settings.is_some();
         self.shared.tracing.store(settings);
-        self.set_mode(Modes::TRACES, is_on);
+        self.shared.modes.set(Modes::TRACES, is_on);
     }
 
     /// How calls become parts of traces.
@@ -170,16 +131,11 @@ impl Telemetry {
     fn update_reader_modes(&self) {
         // Under the lock of the readers, so that the last change also sets the modes.
         self.shared.readers.inspect(|readers| {
-            self.set_mode(Modes::RECORDS, !readers.is_empty());
-            self.set_mode(Modes::FRAMES, readers.iter().any(|reader| reader.reads_frames()));
+            self.shared.modes.set(Modes::RECORDS, !readers.is_empty());
+            self.shared
+                .modes
+                .set(Modes::FRAMES, readers.iter().any(|reader| reader.reads_frames()));
         });
-    }
-
-    fn set_mode(&self, mode: Modes, is_on: bool) {
-        match is_on {
-            true => self.shared.modes.0.fetch_or(mode.0, Ordering::Relaxed),
-            false => self.shared.modes.0.fetch_and(!mode.0, Ordering::Relaxed),
-        };
     }
 }
 

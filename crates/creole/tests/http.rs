@@ -6,6 +6,8 @@
 mod client;
 #[path = "http/principals.rs"]
 mod principals;
+#[path = "http/records.rs"]
+mod records;
 #[path = "http/scopes.rs"]
 mod scopes;
 #[path = "http/sessions.rs"]

@@ -12,7 +12,6 @@ use crate::call::ConnectionId;
 use crate::host::{COMMON_STREAM, FrameSink, OpenCalls, RequestCaller, StreamKey};
 use crate::principal::Principal;
 use crate::server::Service;
-use crate::telemetry::Modes;
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::frames::FrameDirection;
 use crate::telemetry::record::ReportHold;
@@ -108,7 +107,7 @@ impl<S: FrameSink> HostState<S> {
         caller: Option<RequestCaller<'_>>,
     ) -> RequestFacts {
         match caller.and_then(|caller| caller.source) {
-            Some(source) => source.facts(service.modes().contains(Modes::FRAMES)),
+            Some(source) => source.facts(service.modes()),
             None => RequestFacts { frame: self.received.clone(), ..RequestFacts::default() },
         }
     }

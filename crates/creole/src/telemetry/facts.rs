@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::telemetry::modes::Modes;
 use crate::telemetry::trace::TraceHeaders;
 
 /// The transport of a client or an upstream.
@@ -83,6 +84,6 @@ impl RequestFacts {
 
 /// The source of the facts of a request: its transport.
 pub(crate) trait RequestSource {
-    /// The facts that the transport knows.
-    fn facts(&self, with_frame: bool) -> RequestFacts;
+    /// The facts that these modes need.
+    fn facts(&self, modes: Modes) -> RequestFacts;
 }

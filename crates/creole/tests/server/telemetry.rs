@@ -372,3 +372,56 @@ async fn a_record_has_at_most_64_steps() {
     assert_eq!(record.steps().len(), 64);
     assert_eq!(layers(&record)[0], ("layer", Decision::Retried, 100));
 }
+
+#[tokio::test]
+async fn a_call_of_this_program_passes_the_whole_chain() {
+    use creole::internal::call::ClientChannel;
+    use creole::internal::direct_call::DirectCall;
+    use creole::proto::model::InputRequest;
+    use creole::proto::operation::Event;
+    use creole::proto::revision::{Revision, Rules};
+    use creole::proto::server::{CallKey, InputResponse};
+
+    /// Keeps the events and answers input requests.
+    #[derive(Default)]
+    struct Page(std::sync::Mutex<Vec<Event>>);
+
+    impl ClientChannel for Page {
+        fn send_event(&self, _: CallKey, event: Event) -> BoxFuture<'_, ()> {
+            self.0.lock().unwrap().push(event);
+            Box::pin(std::future::ready(()))
+        }
+
+        fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+            let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+            Box::pin(std::future::ready(Ok(creole::proto::wire::Raw::from_value(&answer))))
+        }
+    }
+
+    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
+    let tell = Tool::new("tell", "Tells", |_: Nothing, context: Context| async move {
+        context.progress(1.0, None, None).await;
+        context.principal().id().to_owned()
+    });
+    let server = greeter().tool(tell).with(Judge).telemetry(telemetry.clone());
+    let service = server.start();
+    let operation = Operation::CallTool { name: "tell".to_owned(), arguments: None };
+    let handshake = Revision::from_name("2025-06-18").unwrap().rules();
+    for rules in [Rules::CANONICAL, handshake] {
+        let page = Arc::new(Page::default());
+        let call = DirectCall::new(operation.clone(), "user:admin".into(), rules);
+        let outcome = service.call_directly(call, Arc::clone(&page) as _).0.await;
+        assert_eq!(page.0.lock().unwrap().len(), 1, "the progress arrived");
+        let record = collector.next("tools/call").await;
+        assert_eq!((record.via, record.rules.name), (Via::Console, rules.name));
+        assert_eq!(record.principal.id(), "user:admin");
+        assert_eq!(layers(&record), [("judge", Decision::Passed, 1)]);
+        let response = service.encode_response("7", &operation, outcome, rules);
+        let response: Value = serde_json::from_str(&response).unwrap();
+        assert_eq!((&response["id"], &response["jsonrpc"]), (&json!(7), &json!("2.0")));
+        assert_eq!(response["result"]["content"][0]["text"], "user:admin");
+        let is_newest = rules.name == "2026-07-28";
+        assert_eq!(response["result"].get("resultType").is_some(), is_newest, "{response}");
+    }
+}

@@ -16,6 +16,7 @@ use crate::principal::Principal;
 use crate::serve::http::mcp::response::McpBody;
 use crate::serve::http::web::handler::ErrorResponse;
 use crate::serve::http::web::request::RequestHead;
+use crate::telemetry::Modes;
 use crate::telemetry::facts::{RequestFacts, RequestSource, Transport};
 use crate::telemetry::frames::CapturedFrame;
 use crate::telemetry::trace::TraceHeaders;
@@ -144,18 +145,20 @@ fn trace_headers(head: &RequestHead) -> Option<TraceHeaders> {
 }
 
 impl RequestSource for HttpCaller<'_> {
-    fn facts(&self, with_frame: bool) -> RequestFacts {
+    fn facts(&self, modes: Modes) -> RequestFacts {
         let version = match self.head.map(|head| head.version) {
             Some(Version::HTTP_2) => "2",
             Some(Version::HTTP_10) => "1.0",
             _ => "1.1",
         };
-        let body = self.body.filter(|_| with_frame);
+        let body = self.body.filter(|_| modes.contains(Modes::FRAMES));
+        let session = self.session.filter(|_| modes.contains(Modes::RECORDS));
+        let traced = self.head.filter(|_| modes.contains(Modes::TRACES));
         RequestFacts {
             transport: Transport::Http { version },
             remote: self.head.and_then(|head| head.client),
-            session: self.session.map(RequestFacts::session_digest),
-            trace_headers: self.head.and_then(trace_headers),
+            session: session.map(RequestFacts::session_digest),
+            trace_headers: traced.and_then(trace_headers),
             frame: body.map(CapturedFrame::text_of),
             ..RequestFacts::default()
         }
