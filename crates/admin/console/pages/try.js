@@ -12,7 +12,8 @@ export const title = 'Try';
 
 const HISTORY = 'creole.tries';
 const MOST_KEPT = 20;
-const CAPABILITIES = ['elicitation', 'sampling', 'roots'];
+/** What a client can say that it answers. */
+const CAPABILITIES = /** @type {Record<string, object>} */ ({ elicitation: { form: {}, url: {} }, sampling: {}, roots: {} });
 
 /** The schema of the arguments of an item. @param {any} item */
 function schemaOf(item) {
@@ -31,7 +32,7 @@ const METHODS = /** @type {Record<string, string>} */ ({ tool: 'tools/call', pro
 function request(item, values, revision, capabilities) {
   const kind = item.get('kind');
   const params = kind === 'resource' ? { uri: item.get('definition')?.get('uri') ?? item.get('name') } : { name: item.get('name'), arguments: values };
-  return stringify({ method: METHODS[kind], params, as: { revision, capabilities: Object.fromEntries(capabilities.map((name) => [name, {}])) } });
+  return stringify({ method: METHODS[kind], params, as: { revision, capabilities: Object.fromEntries(capabilities.map((name) => [name, CAPABILITIES[name]])) } });
 }
 
 /** @returns {any[]} */
@@ -52,7 +53,7 @@ function tryPart(item, server, { until, self, query, revisions }) {
   const note = h('p', { class: 'warn', 'aria-live': 'polite' });
   const cli = h('code', null);
   let revision = query.get('revision') || revisions.at(-1);
-  const capabilities = new Set(CAPABILITIES);
+  const capabilities = new Set(Object.keys(CAPABILITIES));
   /** @type {import('../form.js').Field} */
   let form;
   const editor = h('textarea', { class: 'code', id: 'json', spellcheck: 'false', rows: 14, 'aria-describedby': 'json-problem', on: { input: () => fromText() } });
@@ -106,7 +107,7 @@ function tryPart(item, server, { until, self, query, revisions }) {
   drawHistory();
 
   const act = h('div', { class: 'act' }, labelled('Act as a client of', select(revisions.map((it) => [it, it]), revision, (value) => { revision = value; draw(); })),
-    h('fieldset', { class: 'bare' }, h('legend', null, 'that can answer'), h('div', { class: 'row' }, CAPABILITIES.map((it) => h('label', { class: 'check' }, h('input', { type: 'checkbox', checked: true, on: { change: (event) => { if (event.target.checked) capabilities.add(it); else capabilities.delete(it); } } }), it)))));
+    h('fieldset', { class: 'bare' }, h('legend', null, 'that can answer'), h('div', { class: 'row' }, Object.keys(CAPABILITIES).map((it) => h('label', { class: 'check' }, h('input', { type: 'checkbox', checked: true, on: { change: (event) => { if (event.target.checked) capabilities.add(it); else capabilities.delete(it); } } }), it)))));
   const form_ = h('form', { on: { submit: (event) => { event.preventDefault(); run(); } } },
     h('div', { class: 'try' }, section('Arguments', h('div', { class: 'panel' }, h('span', { class: 'unseen', id: 'arguments-label' }, 'Arguments'), plan.kind === 'choice' && h('label', { class: 'unseen', for: 'arguments' }, 'Which form'), plan.kind === 'json' && h('label', { class: 'unseen', for: 'arguments' }, 'Arguments'), formSide)),
       h('section', { class: 'json-side', 'aria-labelledby': 'json-label' }, h('h2', null, h('label', { for: 'json', id: 'json-label' }, 'JSON')), editor, problem, note, act, h('div', { class: 'actions' }, h('button', { type: 'submit', class: 'primary' }, 'Run'), running.cancel, running.status))));
