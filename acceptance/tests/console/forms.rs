@@ -161,7 +161,7 @@ fn input_requests_of_a_session_are_answered_on_the_page() {
     assert_eq!(children.next().message["result"]["action"], "accept");
     call.text("Hello, Ada");
     browser.wait("text=Hello, Ada");
-    browser.click("role=link[name=\"Timeline\"]");
+    browser.click("role=link[name=/^(Timeline|Round)/] >> nth=-1");
     browser.wait("text=parked");
     let text = browser.text("main");
     assert!(text.contains("2026-07-28 → 2025-11-25"), "{text}");

@@ -65,7 +65,7 @@ export function runPart(server, until, self) {
         const value = data.get('result');
         const isError = value instanceof Map && value.get('isError') === true;
         const ids = data.get('calls') ?? [];
-        over([state(isError ? 'tool_error' : 'success'), ` ${duration(number(data, 'duration_ms'))} `, ids.map((id) => [link('Timeline', address(['calls', id])), ' '])], blocks(value));
+        over([state(isError ? 'tool_error' : 'success'), ` ${duration(number(data, 'duration_ms'))} `, ids.map((id, index) => [link(ids.length > 1 ? `Round ${index + 1}` : 'Timeline', address(['calls', id])), ' '])], blocks(value));
       },
       error: (data) => over([state('fault'), ` ${duration(number(data, 'duration_ms'))}`], h('div', { class: 'notice bad' }, h('p', { class: 'notice-title' }, data.get('message') ?? 'The call failed'), h('p', null, 'Code ', h('code', null, stringify(data.get('code') ?? null))), data.has('data') && tree(data.get('data')))),
       cancelled: () => over(state('cancelled'), h('p', { class: 'muted' }, 'The call was cancelled.')),

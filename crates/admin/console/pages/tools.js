@@ -16,7 +16,7 @@ export function hintTags(hints = {}) {
 const cells = (it, server) => [
   [link(it.name, address(['tools', it.id], { server })), it.title && it.title !== it.name && h('span', { class: 'sub' }, ` ${it.title}`), it.description && h('div', { class: 'sub clip' }, it.description)],
   it.origin === 'server' ? h('span', { class: 'muted' }, 'this process') : link(it.origin, address(['upstreams', it.origin])),
-  hintTags(it.hints), h('span', { title: `${bytes(it.bytes)}; bytes / 4` }, `≈ ${count(it.tokens)}`),
+  hintTags(it.hints), it.bytes ? h('span', { title: `${bytes(it.bytes)}; bytes / 4` }, `≈ ${count(it.tokens)}`) : '–',
   it.state === 'listed' ? state('listed') : h('span', null, state(it.state), it.reason && h('div', { class: 'sub' }, it.reason)),
 ];
 

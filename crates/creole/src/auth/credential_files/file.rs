@@ -163,8 +163,7 @@ fn parse_line(
     line: &str,
     kind: CredentialKind,
 ) -> Result<CredentialEntry, AuthError> {
-    let parts = if kind == CredentialKind::Users { 3 } else { 4 };
-    let mut parts = line.splitn(parts, ':').map(str::trim);
+    let mut parts = line.splitn(3, ':').map(str::trim);
     let name = parts.next().unwrap_or_default();
     let Some(hash) = parts.next() else {
         let right = match kind {
@@ -176,16 +175,39 @@ fn parse_line(
         return Err(AuthError::new("the line has no colon").help(right));
     };
     check_name("name", name)?;
-    let roles = parse_roles(parts.next().unwrap_or_default())?;
+    let rest = parts.next().unwrap_or_default();
+    let (roles, expires) = match kind {
+        CredentialKind::Users => (rest, None),
+        CredentialKind::Keys => split_expiry(rest),
+    };
+    let roles = parse_roles(roles)?;
     let proof = match kind {
         CredentialKind::Users => parse_user_credential(hash),
-        CredentialKind::Keys => parse_key_credential(hash, parts.next()),
+        CredentialKind::Keys => parse_key_credential(hash, expires),
     };
     let proof = proof.map_err(|mut error| {
         error.message = format!("of `{name}`: {}", error.message);
         error
     })?;
     Ok(CredentialEntry { line: number, name: name.to_owned(), credential: proof, roles })
+}
+
+/// The roles of the admin listener, the only ones with a colon.
+const ADMIN_ROLES: [&str; 3] = ["admin:read", "admin:operate", "admin:approve"];
+
+/// Divides `roles:expiry`. The colon of an admin role does not end the roles.
+fn split_expiry(text: &str) -> (&str, Option<&str>) {
+    let mut start = 0;
+    while let Some(found) = text[start..].find(':') {
+        let colon = start + found;
+        let role = text[..colon].rfind(',').map_or(0, |comma| comma + 1);
+        let role = text[role..].trim_start();
+        match ADMIN_ROLES.iter().find(|known| role.starts_with(**known)) {
+            Some(_) if colon + 1 == text.len() - role.len() + "admin:".len() => start = colon + 1,
+            _ => return (text[..colon].trim(), Some(text[colon + 1..].trim())),
+        }
+    }
+    (text, None)
 }
 
 fn parse_user_credential(hash: &str) -> Result<StoredCredential, AuthError> {
@@ -237,7 +259,8 @@ pub(in crate::auth) fn check_name(description: &str, name: &str) -> Result<(), A
         Err(AuthError::new(format!("the {description} is empty")))
     } else if name.len() > MAX_NAME_BYTES {
         Err(AuthError::new(format!("the {description} is longer than {MAX_NAME_BYTES} characters")))
-    } else if !name.bytes().all(is_plain) {
+    } else if !name.bytes().all(is_plain) && !(description == "role" && ADMIN_ROLES.contains(&name))
+    {
         let message = format!("the {description} contains a character that is not allowed");
         Err(AuthError::new(message).help("use letters A to Z, digits and . _ - + @"))
     } else {

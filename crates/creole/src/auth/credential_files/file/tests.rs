@@ -27,6 +27,28 @@ fn comments_blank_lines_and_spaces_are_accepted() {
 }
 
 #[test]
+fn the_roles_of_the_admin_listener_have_a_colon() {
+    let users = parse(&format!("alice:{HASH}:mcp,admin:read"), CredentialKind::Users).unwrap();
+    assert_eq!(users[0].roles.join("+"), "mcp+admin:read");
+    let expiry = |text: &str| {
+        let keys = parse(&format!("ci:{KEY}:{text}"), CredentialKind::Keys).unwrap();
+        let StoredCredential::Key { expires, .. } = &keys[0].credential else { panic!("no key") };
+        format!("{} {}", keys[0].roles.join("+"), expires.is_some())
+    };
+    assert_eq!(expiry("admin:read"), "admin:read false");
+    assert_eq!(expiry("admin:read, admin:approve,mcp"), "admin:read+admin:approve+mcp false");
+    assert_eq!(expiry("mcp,admin:operate:2027-01-31T12:00:00Z"), "mcp+admin:operate true");
+    assert_eq!(expiry("admin:2027-01-31"), "admin true");
+    for (text, kind) in
+        [("mcp:read", CredentialKind::Users), ("admin:reader", CredentialKind::Keys)]
+    {
+        let hash = if kind == CredentialKind::Users { HASH } else { KEY };
+        let message = error_text(&format!("alice:{hash}:{text}"), kind);
+        assert!(message.contains("the role contains a character that is not allowed"), "{message}");
+    }
+}
+
+#[test]
 fn each_error_is_reported_with_its_line_and_without_its_content() {
     let user = |line: &str| {
         error_text(&format!("# one\n{}", line.replace("HASH", HASH)), CredentialKind::Users)
