@@ -7,6 +7,7 @@ use crate::driving::modern;
 use crate::{A_MOMENT, Bridge, text};
 
 const RESERVED: &str = "io.modelcontextprotocol/";
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// A server of the handshake era with a resource and these capabilities of resources.
@@ -28,7 +29,8 @@ fn a_server_of_both_eras_that_is_spoken_to_in_the_old_one_is_told_nothing_of_the
         "[server]\nname = \"gateway\"\n\n[upstreams.behind]\nprefix = \"\"\nera = \"handshake\"\n";
     let bridge = Bridge::configured(both, configuration);
     let meta = json!({
-        "progressToken": 3, "io.modelcontextprotocol/logLevel": "debug", "traceparent": "00-1-2-01",
+        "progressToken": 3, "io.modelcontextprotocol/logLevel": "debug", "traceparent": TRACE,
+        "tracestate": "a=1", "baggage": "secret=1",
     });
     let mut call = bridge.modern().with_meta(meta).begin_call("ask", json!({}));
     let received = bridge.puppets.hears("tools/call");
@@ -41,7 +43,9 @@ fn a_server_of_both_eras_that_is_spoken_to_in_the_old_one_is_told_nothing_of_the
     assert!(messages.iter().all(|item| !item.to_string().contains(RESERVED)), "{messages:?}");
     // Other `_meta` members are forwarded: tracing needs them.
     let call = messages.iter().find(|item| item["method"] == "tools/call").unwrap();
-    assert_eq!(call["params"]["_meta"]["traceparent"], "00-1-2-01");
+    let meta = &call["params"]["_meta"];
+    assert_eq!((&meta["traceparent"], &meta["tracestate"]), (&json!(TRACE), &json!("a=1")));
+    assert!(meta.get("baggage").is_none(), "{meta}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ use crate::principal::Principal;
 use crate::scopes::ScopeRules;
 use crate::telemetry::record::{CallRecord, Detail, EarlierCall, StepGuard};
 use crate::telemetry::steps::StepKind;
+use crate::telemetry::trace::{OutgoingTrace, Propagation, ReceivedTrace, SpanId, TraceHeaders};
 
 pub use canceller::Canceller;
 pub use channel::{ClientChannel, ClientSession, ConnectionId};
@@ -89,6 +90,10 @@ struct CallShared {
     cancel_reason: CancelReason,
     /// The rule of a policy that refused the call.
     denied_by: OnceLock<Arc<str>>,
+    /// Whether calls are traced.
+    is_traced: bool,
+    /// The trace headers of the request.
+    trace_headers: Option<Arc<TraceHeaders>>,
     /// The record of the call, if a reader wants it.
     record: Option<Arc<CallRecord>>,
 }
@@ -136,7 +141,46 @@ impl Context {
             cancel_reason: CancelReason::default(),
             denied_by: OnceLock::new(),
             record,
+            is_traced: false,
+            trace_headers: None,
         })
+    }
+
+    /// The same context of a call that starts, if calls are traced: with the trace headers of its request.
+    pub(crate) fn traced(mut self, headers: Option<Arc<TraceHeaders>>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.trace_headers = headers;
+            shared.is_traced = true;
+        }
+        self
+    }
+
+    /// The trace headers of the request, if calls are traced.
+    pub(crate) fn trace_headers(&self) -> Option<Arc<TraceHeaders>> {
+        self.shared.trace_headers.clone()
+    }
+
+    /// The trace context for a request to an upstream, whose span is `span`.
+    #[doc(hidden)]
+    pub fn trace_for_upstream(
+        &self,
+        span: Option<SpanId>,
+        propagation: &Propagation,
+    ) -> OutgoingTrace {
+        let extra = self.shared.caller.extra.as_deref();
+        let trace = self.record().and_then(|record| record.trace.as_ref());
+        // A request without a span of its own belongs to that of the call.
+        let span = trace.and_then(|trace| {
+            let span = trace.context_of(span.unwrap_or(trace.span_id))?;
+            Some((span, trace.tracestate.as_deref()))
+        });
+        let received = ReceivedTrace {
+            meta: extra.and_then(|extra| extra.meta.as_ref()),
+            headers: self.shared.trace_headers.as_deref(),
+            is_tracing: self.shared.is_traced,
+            span,
+        };
+        received.to_upstream(propagation)
     }
 
     /// The context of the same call as a task. It has its own channel for events, and does not end with the request.
@@ -161,6 +205,8 @@ impl Context {
             cancel_reason: CancelReason::default(),
             denied_by: OnceLock::new(),
             record,
+            is_traced: self.shared.is_traced,
+            trace_headers: self.shared.trace_headers.clone(),
         })
     }
 

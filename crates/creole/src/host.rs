@@ -40,6 +40,7 @@ use crate::sync::Mutex;
 use crate::telemetry::Modes;
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::record::CallRecord;
+use crate::telemetry::trace::CurrentSpan;
 use calls::OpenCall;
 
 /// The key of a stream within its host.
@@ -266,6 +267,10 @@ impl<S: FrameSink> MachineHost<S> {
         outcome: Outcome,
     ) {
         let hold = state.take_hold(key);
+        // The log's event about the response names the trace of the call.
+        let is_logged = self.service.profile().is_observed;
+        let open = state.calls.get(key).filter(|_| is_logged);
+        let _span = open.and_then(|open| open.canceller.span()).map(CurrentSpan::enter);
         self.drive_locked(state, now, COMMON_STREAM, |machine, now, outbox| {
             machine.finish(key, outcome, now, outbox);
             if let Some(hold) = hold {

@@ -1,6 +1,7 @@
 //! The server builder, and the service that it starts.
 
 pub(crate) mod direct_call;
+mod late_call;
 mod observed_call;
 pub(crate) mod replacement;
 
@@ -31,7 +32,6 @@ use crate::task::TaskLimits;
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::request_log;
 use crate::telemetry::{Modes, SharedModes, Telemetry};
-use observed_call::ObservedCall;
 pub(crate) use observed_call::ServerTelemetry;
 
 /// The version of a server that does not set its own. The specification requires one.
@@ -401,7 +401,7 @@ impl Service {
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let shared = self.current().load_full();
         if !self.modes().is_empty() {
-            return shared.start_observed(started, channel, origin, &facts());
+            return shared.start_observed(started, channel, origin, facts());
         }
         let Started { key, operation, caller, .. } = started;
         let context = Context::new(key, caller, origin, channel, shared.debug, None);
@@ -412,25 +412,6 @@ impl Service {
 }
 
 impl ServiceCore {
-    /// Starts a call that the telemetry follows.
-    #[cold]
-    fn start_observed(
-        self: Arc<Self>,
-        started: Started,
-        channel: Arc<dyn ClientChannel>,
-        origin: Origin,
-        facts: &RequestFacts,
-    ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        let Started { key, operation, caller, .. } = started;
-        let record = self.telemetry.start_record(&operation, &caller, &origin.principal, facts);
-        let context = Context::new(key, caller, origin, channel, self.debug, record);
-        let cancelled = context.canceller();
-        let method = facts.method.unwrap_or_else(|| operation.method());
-        let observed = ObservedCall::start(&self.telemetry, method, &context);
-        let call = Call { operation, context };
-        (Box::pin(observed.run(self.run_call(call))), cancelled)
-    }
-
     /// Runs one call in place or as a task.
     async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
         let caller = call.context.caller();

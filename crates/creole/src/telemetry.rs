@@ -25,8 +25,9 @@ use facts::{RequestFacts, Via};
 use metrics::Metrics;
 pub use modes::Modes;
 pub(crate) use modes::SharedModes;
+use outcome::CallEnd;
 use record::{CallRecord, EarlierCall, NewRecord, ReaderGuard, Readers, RecordGuard, RecordReader};
-use trace::TraceSettings;
+use trace::{CallTrace, IncomingTrace, Link, TraceSettings};
 
 /// The telemetry of a process. Clones share it. It survives reloads. Off by default.
 #[derive(Clone, Default)]
@@ -120,12 +121,35 @@ impl Telemetry {
             rules,
             principal: &Principal::local(),
             facts: &facts,
-            trace: None,
+            trace: self.trace_of_work(earlier),
             client: || None,
             earlier,
             redactor: None,
         });
         record.map(RecordGuard::start)
+    }
+
+    /// The trace of work that the gateway does for itself, linked to the call that caused it.
+    fn trace_of_work(&self, earlier: Option<EarlierCall>) -> Option<CallTrace> {
+        if !self.modes().contains(Modes::TRACES) {
+            return None;
+        }
+        let trace = self.tracing()?.start_call(IncomingTrace::default(), true)?;
+        if let Some((trace_id, span_id)) = earlier.and_then(|earlier| earlier.first) {
+            trace.set_first_round(Link::sampled(trace_id, span_id));
+        }
+        Some(trace)
+    }
+
+    /// Reports a call that has ended and has no record to the readers that want it now.
+    pub(crate) fn report_late<C>(&self, new: NewRecord<'_, C>, end: CallEnd)
+    where
+        C: FnOnce() -> Option<Implementation>,
+    {
+        let readers = self.shared.readers.interested_late(&new.start(), &end);
+        if !readers.is_empty() {
+            new.into_late_record(readers, end.duration).end_late(end);
+        }
     }
 
     fn update_reader_modes(&self) {
@@ -135,6 +159,7 @@ impl Telemetry {
             self.shared
                 .modes
                 .set(Modes::FRAMES, readers.iter().any(|reader| reader.reads_frames()));
+            self.shared.modes.set(Modes::LATE, readers.iter().any(|reader| reader.reads_late()));
         });
     }
 }

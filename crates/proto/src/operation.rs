@@ -1,5 +1,6 @@
 //! The era-neutral model of requests: operations, callers, outcomes and events.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -276,6 +277,8 @@ pub struct CallOptions {
     /// Extra members of the params of `tools/call` or `prompts/get`: an object. Members that the protocol defines are
     /// dropped.
     pub params: Option<Raw>,
+    /// Headers that repeat the trace context of `meta`, for transports that have headers.
+    pub trace_headers: Vec<(Cow<'static, str>, Cow<'static, str>)>,
 }
 
 /// Identity and capabilities of a server (2026-07-28 schema, `DiscoverResult`).

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use creole_proto::fault::FaultKind;
+use creole_proto::operation::Caller;
 
 use super::{CANCELLED, CallShared, MAX_CANCEL_REASON};
+use crate::principal::Principal;
 use crate::telemetry::record::CallRecord;
+use crate::telemetry::trace::TraceContext;
 
 /// Cancels a call.
 #[derive(Clone)]
@@ -41,6 +44,21 @@ impl Canceller {
     /// The record of the call, if a reader wants it.
     pub(crate) fn record(&self) -> Option<&Arc<CallRecord>> {
         self.shared.record.as_ref()
+    }
+
+    /// The span of the call, if the call is sampled.
+    pub(crate) fn span(&self) -> Option<TraceContext> {
+        self.record()?.trace.as_ref()?.context()
+    }
+
+    /// The caller.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.shared.caller
+    }
+
+    /// The principal of the call.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.shared.principal
     }
 
     /// The rule of a policy that refused the call.

@@ -169,7 +169,11 @@ impl Dispatcher {
         let knows = has_headers && matches!(&*self.opened.borrow(), Some(Ok(_)));
         self.add_call(|state, now| {
             let rules = state.machine.rules();
-            let headers = knows.then(|| call_headers(&request.operation, rules, &mirrors));
+            let headers = knows.then(|| {
+                let mut headers = call_headers(&request.operation, rules, &mirrors);
+                headers.extend(request.options.trace_headers.iter().cloned());
+                headers
+            });
             let key = state.machine.request(&request, now, &mut state.outbox);
             if tap.is_some() {
                 state.taps.set(key, tap);

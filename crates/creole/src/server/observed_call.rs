@@ -8,15 +8,19 @@ use creole_proto::fault::{ErrorChannel, Fault, FaultKind};
 use creole_proto::model::Implementation;
 use creole_proto::operation::{Caller, Operation, Outcome};
 use creole_proto::revision::Rules;
-use creole_proto::server::{Observation, error_code};
+use creole_proto::server::{Call as Started, Observation, error_code};
 
-use crate::call::{Canceller, Context};
+use super::ServiceCore;
+use super::late_call::LateCall;
+use crate::call::{Call, Canceller, ClientChannel, Context, Origin};
+use crate::chain::BoxFuture;
 use crate::principal::Principal;
 use crate::telemetry::facts::{RequestFacts, Transport};
 use crate::telemetry::frames::{FrameDirection, FrameRedactor};
-use crate::telemetry::outcome::CallOutcome;
+use crate::telemetry::metrics::table;
+use crate::telemetry::outcome::{CallEnd, CallOutcome};
 use crate::telemetry::record::{CallRecord, NewRecord};
-use crate::telemetry::trace::{CallTrace, IncomingTrace};
+use crate::telemetry::trace::{CallTrace, IncomingTrace, in_span};
 use crate::telemetry::{Modes, Telemetry};
 
 /// The method of a request whose method the protocol does not have.
@@ -72,9 +76,53 @@ impl ServerTelemetry {
         }
         let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
         let received = IncomingTrace::read(meta, facts.trace_headers.as_ref());
-        // Who started this process is the caller on a pipe.
-        let is_known = facts.transport == Transport::Pipe || !principal.is_local();
-        self.telemetry.tracing()?.start_call(received, is_known)
+        if received.is_malformed {
+            self.telemetry.metrics().count(&table::TRACE_CONTEXT_INVALID, &[]);
+        }
+        self.telemetry.tracing()?.start_call(received, is_known(principal, facts))
+    }
+
+    /// Whether calls may belong to traces.
+    pub(super) fn traces(&self) -> bool {
+        self.telemetry.modes().contains(Modes::TRACES)
+    }
+
+    /// What is kept of a call without a record, if a reader may want it at its end.
+    fn keep_late(
+        &self,
+        operation: &Operation,
+        context: &Context,
+        facts: RequestFacts,
+    ) -> Option<Box<LateCall>> {
+        let is_wanted = self.telemetry.modes().contains(Modes::LATE) && context.record().is_none();
+        is_wanted.then(|| LateCall::of(operation, context, facts))
+    }
+
+    /// Reports a call at its end, if a reader wants it only now.
+    pub(super) fn report_late(
+        &self,
+        method: &'static str,
+        late: &LateCall,
+        call: &Canceller,
+        end: CallEnd,
+    ) {
+        let (caller, principal) = (call.caller(), call.principal());
+        let facts = late.facts();
+        let client =
+            || caller.client.as_ref().and_then(|raw| serde_json::from_str(raw.as_str()).ok());
+        let new = NewRecord {
+            server: &self.server,
+            method,
+            target: late.target(),
+            rules: caller.rules,
+            principal,
+            facts,
+            trace: late.trace(caller, || self.telemetry.tracing(), is_known(principal, facts)),
+            client,
+            earlier: None,
+            redactor: None,
+        };
+        self.telemetry.report_late(new, end);
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
@@ -165,6 +213,37 @@ impl ServerTelemetry {
     }
 }
 
+impl ServiceCore {
+    /// Starts a call that the telemetry follows.
+    #[cold]
+    pub(super) fn start_observed(
+        self: Arc<Self>,
+        started: Started,
+        channel: Arc<dyn ClientChannel>,
+        origin: Origin,
+        mut facts: RequestFacts,
+    ) -> (BoxFuture<'static, Outcome>, Canceller) {
+        let Started { key, operation, caller, .. } = started;
+        let record = self.telemetry.start_record(&operation, &caller, &origin.principal, &facts);
+        let trace_headers = facts.trace_headers.take().map(Arc::new);
+        let mut context = Context::new(key, caller, origin, channel, self.debug, record);
+        if self.telemetry.traces() {
+            context = context.traced(trace_headers);
+        }
+        let cancelled = context.canceller();
+        let method = facts.method.unwrap_or_else(|| operation.method());
+        let late = self.telemetry.keep_late(&operation, &context, facts);
+        let observed = ObservedCall::start(&self.telemetry, method, &context, late);
+        let call = Call { operation, context };
+        (Box::pin(observed.run(self.run_call(call))), cancelled)
+    }
+}
+
+/// Whether the caller is authenticated, or started this process, as the caller on a pipe did.
+fn is_known(principal: &Principal, facts: &RequestFacts) -> bool {
+    facts.transport == Transport::Pipe || !principal.is_local()
+}
+
 /// A call that the telemetry follows. Dropping it ends the call as cancelled.
 pub(super) struct ObservedCall {
     server: Arc<ServerTelemetry>,
@@ -175,6 +254,8 @@ pub(super) struct ObservedCall {
     is_counted: bool,
     canceller: Canceller,
     record: Option<Arc<CallRecord>>,
+    /// What a reader may want at the end of the call.
+    late: Option<Box<LateCall>>,
     is_ended: bool,
 }
 
@@ -184,6 +265,7 @@ impl ObservedCall {
         server: &Arc<ServerTelemetry>,
         method: &'static str,
         context: &Context,
+        late: Option<Box<LateCall>>,
     ) -> Self {
         let is_counted = server.telemetry.modes().contains(Modes::METRICS);
         let call = Self {
@@ -194,6 +276,7 @@ impl ObservedCall {
             is_counted,
             canceller: context.canceller(),
             record: context.record().cloned(),
+            late,
             is_ended: false,
         };
         if is_counted {
@@ -207,7 +290,11 @@ impl ObservedCall {
 
     /// Runs the call to its outcome.
     pub(super) async fn run(mut self, running: impl Future<Output = Outcome>) -> Outcome {
-        let outcome = running.await;
+        let trace = self.record.as_ref().and_then(|record| record.trace.as_ref());
+        let outcome = match trace.and_then(CallTrace::context) {
+            Some(span) => in_span(span, running).await,
+            None => running.await,
+        };
         let is_tool = self.method == "tools/call";
         let seen = self.server.outcome(&outcome, is_tool, self.rules);
         self.end(seen);
@@ -221,6 +308,12 @@ impl ObservedCall {
         }
         if let Some(record) = &self.record {
             record.finish(outcome, self.canceller.denied_by().cloned());
+        }
+        if let Some(late) = self.late.take() {
+            let (duration, denied_by) =
+                (self.started.elapsed(), self.canceller.denied_by().cloned());
+            let end = CallEnd { duration, outcome, denied_by };
+            self.server.report_late(self.method, &late, &self.canceller, end);
         }
     }
 

@@ -16,6 +16,8 @@ impl Modes {
     pub const FRAMES: Self = Self(1 << 2);
     /// Calls may belong to traces.
     pub const TRACES: Self = Self(1 << 3);
+    /// Somebody may want a call only when it has ended.
+    pub const LATE: Self = Self(1 << 4);
 
     /// Whether everything is off.
     pub fn is_empty(self) -> bool {

@@ -22,7 +22,7 @@ use crate::sync::Mutex;
 use crate::telemetry::facts::{Transport, Via};
 use crate::telemetry::frames::{CapturedFrame, FrameDirection, FrameRedactor, MAX_FRAMES};
 use crate::telemetry::outcome::{CallEnd, CallOutcome};
-use crate::telemetry::trace::CallTrace;
+use crate::telemetry::trace::{CallTrace, Link, SpanId, TraceId};
 pub use guards::RecordGuard;
 pub(crate) use guards::ReportHold;
 pub(crate) use new_record::NewRecord;
@@ -75,6 +75,9 @@ pub struct EarlierCall {
     pub id: u128,
     /// The number of its round, from 1.
     pub round: u16,
+    /// The span of the first round, if that was sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<(TraceId, SpanId)>,
 }
 
 /// What changes in a record while the call runs.
@@ -136,12 +139,18 @@ impl CallRecord {
 
     /// Sets the call that this one continues. Only the first one counts.
     pub(crate) fn set_earlier(&self, earlier: EarlierCall) {
-        _ = self.progress.earlier.set(earlier);
+        if self.progress.earlier.set(earlier).is_ok()
+            && let (Some((trace_id, span_id)), Some(trace)) = (earlier.first, &self.trace)
+        {
+            trace.set_first_round(Link::sampled(trace_id, span_id));
+        }
     }
 
     /// This call as the one that another one continues.
     pub fn as_earlier(&self) -> EarlierCall {
-        EarlierCall { id: self.id, round: self.round() }
+        let own = || self.trace.as_ref()?.context().map(|own| (own.trace_id, own.span_id));
+        let first = self.continues().and_then(|earlier| earlier.first).or_else(own);
+        EarlierCall { id: self.id, round: self.round(), first }
     }
 
     /// The end of the call, once it has ended.
@@ -171,6 +180,13 @@ impl CallRecord {
     pub(crate) fn finish(self: &Arc<Self>, outcome: CallOutcome, denied_by: Option<Arc<str>>) {
         let duration = self.started.elapsed();
         if self.progress.end.set(CallEnd { duration, outcome, denied_by }).is_ok() {
+            self.report_end();
+        }
+    }
+
+    /// Sets the end of a call that has ended before it had a record, and tells the readers.
+    pub(super) fn end_late(self: &Arc<Self>, end: CallEnd) {
+        if self.progress.end.set(end).is_ok() {
             self.report_end();
         }
     }

@@ -183,8 +183,15 @@ impl CallForwarder {
         let rules = connection.greeting().rules;
         let observed = ObservedRequest::for_call(&self.settings, context, &call.operation, rules);
         let operation = call.operation.clone();
-        let request =
-            upstream_request::upstream_request(operation, context, capabilities, tasking, rules);
+        let trace = observed.trace(&self.settings, context);
+        let request = upstream_request::upstream_request(
+            operation,
+            context,
+            trace,
+            capabilities,
+            tasking,
+            rules,
+        );
         if call.operation.may_require_input() && park::needs_parking(context, &lease, capabilities)
         {
             let (answered, may_repeat) =

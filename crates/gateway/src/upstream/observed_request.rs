@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use creole::Context;
 use creole::client::Address;
+use creole::internal::telemetry::trace::OutgoingTrace;
 use creole::internal::telemetry::{
     CallOutcome, CallRecord, ErrorType, FrameTap, ParkedEnd, RecordGuard, StepGuard, StepKind,
     Translation, Transport,
@@ -60,6 +61,12 @@ impl ObservedRequest {
             step.set_error(Some(ErrorType::Cancelled));
         }
         Self { step }
+    }
+
+    /// The trace context that the upstream gets with the request.
+    pub(crate) fn trace(&self, settings: &UpstreamSettings, context: &Context) -> OutgoingTrace {
+        let span = self.step.as_ref().and_then(StepGuard::span_id);
+        context.trace_for_upstream(span, &settings.propagation)
     }
 
     /// Where the messages of the request go, if a reader wants them.

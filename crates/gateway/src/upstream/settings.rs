@@ -11,6 +11,7 @@ use std::time::Duration;
 use creole::client::Address;
 use creole::internal::replicas::Replicas;
 use creole::internal::telemetry::Telemetry;
+use creole::internal::telemetry::trace::Propagation;
 use creole::proto::client::ClientLimits;
 use creole::proto::dialect::{Dialect, builtin};
 use creole::proto::revision::Rules;
@@ -85,6 +86,8 @@ pub struct UpstreamSettings {
     pub replicas: Option<Replicas>,
     /// The telemetry of the process.
     pub telemetry: Telemetry,
+    /// What of a trace context it gets.
+    pub propagation: Propagation,
 }
 
 impl UpstreamSettings {
@@ -109,6 +112,7 @@ impl UpstreamSettings {
             configuration: None,
             replicas: None,
             telemetry: Telemetry::default(),
+            propagation: Propagation::default(),
         }
     }
 

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use creole::internal::telemetry::{CallRecord, CallStart, Detail, RecordReader};
+use creole::internal::telemetry::{CallEnd, CallRecord, CallStart, Detail, RecordReader};
 
 use super::queue::QueueSender;
 use super::settings::SpanSettings;
+use super::spans::{FinishedCall, is_failure};
 
 /// Queues sampled calls, and calls that failed or were slow.
 pub(super) struct SpanReader {
-    pub(super) queue: QueueSender<Arc<CallRecord>>,
+    pub(super) queue: QueueSender<FinishedCall>,
     pub(super) settings: SpanSettings,
 }
 
 impl SpanReader {
     /// Whether a call that was not sampled has a span all the same.
-    fn keeps(&self, record: &CallRecord) -> bool {
-        let Some(end) = record.end() else { return false };
+    fn keeps(&self, end: &CallEnd) -> bool {
         let is_slow = self.settings.slow.is_some_and(|slow| end.duration >= slow);
-        is_slow || self.settings.keeps_errors && end.outcome.error().is_some()
+        is_slow || self.settings.keeps_errors && is_failure(end.outcome)
     }
 }
 
@@ -32,12 +32,17 @@ impl RecordReader for SpanReader {
     }
 
     fn call_ended(&self, record: &Arc<CallRecord>) {
-        let is_sampled = record.trace.as_ref().is_some_and(|trace| trace.is_sampled);
-        if is_sampled {
-            self.queue.push(Arc::clone(record), 1 + record.step_count());
-        } else if self.keeps(record) {
-            self.queue.push(Arc::clone(record), 1);
-        }
+        let call = FinishedCall::new(record);
+        let count = call.span_count();
+        self.queue.push(call, count);
+    }
+
+    fn wants_late(&self, _start: &CallStart<'_>, end: &CallEnd) -> bool {
+        self.keeps(end)
+    }
+
+    fn reads_late(&self) -> bool {
+        self.settings.keeps_errors || self.settings.slow.is_some()
     }
 
     fn reads_frames(&self) -> bool {

@@ -30,18 +30,51 @@ const MAX_NAME: usize = 256;
 /// The codes of errors that a client caused. The conventions do not count them as errors of a server.
 const CLIENT_ERRORS: [i64; 5] = [-32700, -32600, -32601, -32602, -32002];
 
+/// Whether the server failed. A client that asks for something unknown, and one that leaves, is no failure.
+pub(super) fn is_failure(outcome: CallOutcome) -> bool {
+    match outcome {
+        CallOutcome::ToolError | CallOutcome::Fault(_, None) => true,
+        CallOutcome::Fault(_, Some(code)) => !CLIENT_ERRORS.contains(&code),
+        CallOutcome::Success
+        | CallOutcome::InputRequired
+        | CallOutcome::Task
+        | CallOutcome::Cancelled => false,
+    }
+}
+
 /// Makes requests of the records of calls.
 pub(super) struct SpanMessages {
     pub(super) sender: Sender,
     pub(super) settings: SpanSettings,
 }
 
+/// A call that has ended, with its steps. Those of a call that was not sampled are left out.
+pub(super) struct FinishedCall {
+    record: Arc<CallRecord>,
+    steps: Vec<Step>,
+}
+
+impl FinishedCall {
+    pub(super) fn new(record: &Arc<CallRecord>) -> Self {
+        let is_sampled = record.trace.as_ref().is_some_and(|trace| trace.is_sampled);
+        let steps = if is_sampled { record.steps() } else { Vec::new() };
+        Self { record: Arc::clone(record), steps }
+    }
+
+    /// The number of its spans.
+    pub(super) fn span_count(&self) -> usize {
+        let inner = inner_durations(&self.steps);
+        let shown = self.steps.iter().zip(inner).filter(|(step, inner)| is_shown(step, *inner));
+        usize::from(has_server_span(&self.record)) + shown.count()
+    }
+}
+
 impl MakeMessages for SpanMessages {
-    type Item = Arc<CallRecord>;
+    type Item = FinishedCall;
     type Message = Span;
 
-    fn messages(&mut self, record: Arc<CallRecord>, into: &mut Vec<Span>) {
-        CallSpans::new(&record, &self.settings).add_to(into);
+    fn messages(&mut self, call: FinishedCall, into: &mut Vec<Span>) {
+        CallSpans::new(&call.record, &self.settings).add_to(&call.steps, into);
     }
 
     fn request(&mut self, messages: Vec<Span>) -> Vec<u8> {
@@ -57,7 +90,6 @@ struct CallSpans<'a> {
     span_id: SpanId,
     parent: Option<SpanId>,
     links: Vec<Link>,
-    is_sampled: bool,
 }
 
 impl<'a> CallSpans<'a> {
@@ -70,24 +102,20 @@ impl<'a> CallSpans<'a> {
         let trace_id = known.map_or_else(new_trace_id, |trace| trace.trace_id);
         let span_id = trace.filter(|_| is_sampled).map_or_else(new_span_id, |trace| trace.span_id);
         let links = trace.map(|trace| trace.all_links().copied().collect()).unwrap_or_default();
-        Self { record, settings, trace_id, span_id, parent, links, is_sampled }
+        Self { record, settings, trace_id, span_id, parent, links }
     }
 
-    fn add_to(&self, into: &mut Vec<Span>) {
-        // Work of the gateway itself has no request: only its steps are spans.
-        if self.record.via != Via::Gateway {
+    fn add_to(&self, steps: &[Step], into: &mut Vec<Span>) {
+        let has_server_span = has_server_span(self.record);
+        if has_server_span {
             into.push(self.server_span());
         }
-        if !self.is_sampled {
-            return;
-        }
-        let steps = self.record.steps();
-        let ids = span_ids(&steps, self.span_id);
-        for step in &steps {
-            if let Some(id) = ids.own[usize::from(step.index)] {
-                let is_root = self.record.via == Via::Gateway && step.parent.is_none();
+        let ids = span_ids(steps, self.span_id);
+        for (step, id) in steps.iter().zip(&ids.own) {
+            if let Some(id) = id {
+                let is_root = !has_server_span && step.parent.is_none();
                 let parent = Some(ids.parent_of(step)).filter(|_| !is_root);
-                into.push(self.step_span(step, id, parent));
+                into.push(self.step_span(step, *id, parent));
             }
         }
     }
@@ -281,14 +309,25 @@ impl StepIds {
     }
 }
 
-/// Decides which steps become spans.
-fn span_ids(steps: &[Step], root: SpanId) -> StepIds {
+/// Whether a call has a span of its own. Work of the gateway itself has no request: only its steps are spans.
+fn has_server_span(record: &CallRecord) -> bool {
+    record.via != Via::Gateway
+}
+
+/// How long the parts of each step took.
+fn inner_durations(steps: &[Step]) -> Vec<Duration> {
     let mut inner = vec![Duration::ZERO; steps.len()];
     for step in steps {
         if let Some(parent) = step.parent.and_then(|parent| inner.get_mut(usize::from(parent))) {
             *parent += step.duration;
         }
     }
+    inner
+}
+
+/// Decides which steps become spans.
+fn span_ids(steps: &[Step], root: SpanId) -> StepIds {
+    let inner = inner_durations(steps);
     let mut ids = StepIds { own: Vec::new(), around: Vec::new(), root };
     // A step is behind the one that it is a part of.
     for (step, inner) in steps.iter().zip(inner) {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use creole_proto::model::Implementation;
 use creole_proto::revision::Rules;
@@ -79,6 +79,22 @@ impl<C: FnOnce() -> Option<Implementation>> NewRecord<'_, C> {
     }
 }
 
+impl<C: FnOnce() -> Option<Implementation>> NewRecord<'_, C> {
+    /// The record of a call that has ended now.
+    pub(in crate::telemetry) fn into_late_record(
+        self,
+        readers: Vec<Arc<dyn RecordReader>>,
+        duration: Duration,
+    ) -> Arc<CallRecord> {
+        let mut record = self.into_record(readers, Detail::Summary);
+        if let Some(record) = Arc::get_mut(&mut record) {
+            let earlier = record.started_at.checked_sub(duration);
+            record.started_at = earlier.unwrap_or(record.started_at);
+        }
+        record
+    }
+}
+
 impl CallRecord {
     /// The record of the work on a task that this call created, if a reader wants it.
     pub(crate) fn start_task(&self) -> Option<RecordGuard> {
@@ -105,7 +121,7 @@ impl CallRecord {
             rules: self.rules,
             principal: &self.principal,
             facts: &facts,
-            trace: None,
+            trace: self.trace.as_ref().and_then(CallTrace::follow_up),
             client: || self.client.clone(),
             earlier: Some(self.as_earlier()),
             redactor: self.redactor.as_ref(),

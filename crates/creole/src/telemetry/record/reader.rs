@@ -9,6 +9,7 @@ use super::CallRecord;
 use crate::principal::Principal;
 use crate::sync::RwLock;
 use crate::telemetry::facts::{Transport, Via};
+use crate::telemetry::outcome::CallEnd;
 use crate::telemetry::trace::CallTrace;
 
 /// Reads finished calls.
@@ -24,6 +25,17 @@ pub trait RecordReader: Send + Sync {
 
     /// A call that the reader wants has ended.
     fn call_ended(&self, record: &Arc<CallRecord>);
+
+    /// Whether the reader wants a call that it did not want at its start, now that it has ended. The record then has no
+    /// steps.
+    fn wants_late(&self, _start: &CallStart<'_>, _end: &CallEnd) -> bool {
+        false
+    }
+
+    /// Whether the reader may ever [want a call at its end](Self::wants_late). Asked once, when it subscribes.
+    fn reads_late(&self) -> bool {
+        false
+    }
 
     /// Whether the reader may ever want [`Detail::Frames`]. Asked once, when it subscribes. Without such a reader, the
     /// messages of clients are not kept until it is known what they are.
@@ -130,6 +142,19 @@ impl Readers {
         start: &CallStart<'_>,
     ) -> (Vec<Arc<dyn RecordReader>>, Detail) {
         interested(self.list.read().readers.iter().map(|(_, reader)| reader), start)
+    }
+}
+
+impl Readers {
+    /// The readers that want a call at its end.
+    pub(in crate::telemetry) fn interested_late(
+        &self,
+        start: &CallStart<'_>,
+        end: &CallEnd,
+    ) -> Vec<Arc<dyn RecordReader>> {
+        let list = self.list.read();
+        let readers = list.readers.iter().map(|(_, reader)| reader);
+        readers.filter(|reader| reader.wants_late(start, end)).cloned().collect()
     }
 }
 

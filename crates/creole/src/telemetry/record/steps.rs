@@ -34,11 +34,6 @@ impl CallRecord {
         slots.iter().map(snapshot).collect()
     }
 
-    /// The number of steps so far.
-    pub fn step_count(&self) -> usize {
-        self.progress.steps.lock().len()
-    }
-
     /// Starts a step. It is not kept if no reader wants steps, or if there are too many.
     pub fn start_step(self: &Arc<Self>, kind: StepKind, parent: Option<u16>) -> StepGuard {
         if self.detail < Detail::Steps {

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use super::context::{Link, SpanId, TraceContext, TraceId};
+use super::ids::{new_span_id, new_trace_id};
 
 /// The maximum number of links of one call.
 pub const MAX_LINKS: usize = 16;
@@ -35,6 +36,13 @@ impl CallTrace {
     /// A span of the call as a context for others.
     pub fn context_of(&self, span: SpanId) -> Option<TraceContext> {
         self.is_sampled.then(|| TraceContext::sampled(self.trace_id, span))
+    }
+
+    /// The trace of work that goes on after this call, such as that of its task: a trace of its own, linked to the call.
+    pub fn follow_up(&self) -> Option<Self> {
+        let links = vec![self.context()?];
+        let (trace_id, span_id) = (new_trace_id(), new_span_id());
+        Some(Self { trace_id, span_id, links, is_sampled: true, ..Self::default() })
     }
 
     /// Records the first round of the request that this call continues.

@@ -1,6 +1,8 @@
 //! The span of the sampled call that this thread polls, for the log events that the call causes.
 
 use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
 
 use super::context::TraceContext;
 
@@ -30,6 +32,16 @@ impl Drop for CurrentSpan {
     fn drop(&mut self) {
         CURRENT.set(self.before);
     }
+}
+
+/// Polls a future with this span as the current one.
+pub(crate) async fn in_span<F: Future>(span: TraceContext, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let _current = CurrentSpan::enter(span);
+        future.as_mut().poll(context)
+    })
+    .await
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Which calls are sampled, and whose contexts are trusted.
 
-use std::time::Duration;
-
 use super::call_trace::CallTrace;
 use super::context::{Link, TraceId};
 use super::ids::{new_span_id, new_trace_id};
@@ -16,10 +14,6 @@ pub struct TraceSettings {
     pub parent: ParentTrust,
     /// The span of the process that started this one: a link of each call without a context.
     pub process: Option<Link>,
-    /// Whether a failed call gets a span although it was not sampled.
-    pub keeps_errors: bool,
-    /// The duration from which a call gets a span although it was not sampled.
-    pub slow: Option<Duration>,
 }
 
 /// Whose context is the parent of a call. Others become links, and their sampled flag does not count.
@@ -72,13 +66,8 @@ impl TraceSettings {
     /// `None` if the call is not sampled and has no context.
     pub fn start_call(&self, received: IncomingTrace, is_known: bool) -> Option<CallTrace> {
         let IncomingTrace { parent, tracestate, other, .. } = received;
-        let is_trusted = match self.parent {
-            ParentTrust::Auto => is_known,
-            ParentTrust::Client => true,
-            ParentTrust::Link => false,
-        };
         match parent {
-            Some(parent) if is_trusted => {
+            Some(parent) if self.trusts(is_known) => {
                 let is_sampled = match self.sampler.follows_parent {
                     true => parent.is_sampled(),
                     false => self.sampler.takes(&parent.trace_id),
@@ -114,19 +103,30 @@ impl TraceSettings {
     }
 }
 
+impl TraceSettings {
+    /// The trace of a call that was not sampled, and gets a span at its end: that of a trusted client.
+    pub fn late_call(&self, received: IncomingTrace, is_known: bool) -> Option<CallTrace> {
+        let never = Self { sampler: Sampler::new(0.0, false), ..self.clone() };
+        never.start_call(received, is_known)
+    }
+
+    /// Whether the context of a caller is the parent of its calls.
+    fn trusts(&self, is_known: bool) -> bool {
+        match self.parent {
+            ParentTrust::Auto => is_known,
+            ParentTrust::Client => true,
+            ParentTrust::Link => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::context::TraceContext;
     use super::*;
 
     fn settings(ratio: f64, parent: ParentTrust) -> TraceSettings {
-        TraceSettings {
-            sampler: Sampler::new(ratio, true),
-            parent,
-            process: None,
-            keeps_errors: true,
-            slow: None,
-        }
+        TraceSettings { sampler: Sampler::new(ratio, true), parent, process: None }
     }
 
     fn received(flags: u8) -> IncomingTrace {

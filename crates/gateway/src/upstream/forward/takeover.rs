@@ -56,6 +56,7 @@ impl CallForwarder {
         let request = upstream_request::upstream_request(
             operation,
             context,
+            observed.trace(&self.settings, context),
             &capabilities,
             TaskPreference::Never,
             rules,

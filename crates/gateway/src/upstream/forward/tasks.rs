@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use creole::Context;
 use creole::internal::input::missing_capability;
+use creole::internal::telemetry::trace::OutgoingTrace;
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{
@@ -68,7 +69,9 @@ impl TaskFollower<'_> {
 
     /// Polls the task until it has ended or needs input. If the caller cancels, the task is cancelled.
     async fn run(self, id: &str) -> Outcome {
-        let cancellation = self.task_request(Operation::CancelTask { id: id.to_owned() });
+        let trace = self.context.trace_for_upstream(None, &self.settings.propagation);
+        let cancel = Operation::CancelTask { id: id.to_owned() };
+        let cancellation = self.task_request(cancel, trace);
         let connection = self.lease.connection.clone();
         let abandon = CancelOnDrop::new(connection, self.context.clone(), cancellation);
         let outcome = self.poll_until_done(id).await;
@@ -132,6 +135,7 @@ impl TaskFollower<'_> {
         let mut request = upstream_request::upstream_request(
             operation,
             self.context,
+            observed.trace(self.settings, self.context),
             self.capabilities,
             TaskPreference::Never,
             rules,
@@ -194,7 +198,8 @@ impl TaskFollower<'_> {
         let connection = &self.lease.connection;
         let rules = connection.greeting().rules;
         let observed = ObservedRequest::for_call(self.settings, self.context, &operation, rules);
-        let request = self.task_request(operation);
+        let trace = observed.trace(self.settings, self.context);
+        let request = self.task_request(operation, trace);
         let tap = observed.frame_tap();
         let mut call = connection.start_recorded_call(request, Arc::default(), tap);
         let outcome = call.outcome(drop).await;
@@ -202,12 +207,13 @@ impl TaskFollower<'_> {
         outcome
     }
 
-    fn task_request(&self, operation: Operation) -> CallRequest {
+    fn task_request(&self, operation: Operation, trace: OutgoingTrace) -> CallRequest {
         let tasking = TaskPreference::Allowed;
         let (context, rules) = (self.context, self.lease.connection.greeting().rules);
         let mut request = upstream_request::upstream_request(
             operation,
             context,
+            trace,
             self.capabilities,
             tasking,
             rules,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use creole::Context;
+use creole::internal::telemetry::trace::OutgoingTrace;
 use creole::proto::client::{CallOptions, CallRequest};
 use creole::proto::model::{ClientCapabilities, TaskPreference};
 use creole::proto::operation::{InputResponses, Operation};
@@ -11,10 +12,11 @@ use creole::proto::wire::Raw;
 
 use crate::upstream::park::request_state::RequestState;
 
-/// The call as a request to the upstream.
+/// The call as a request to the upstream, with this trace context.
 pub(crate) fn upstream_request(
     operation: Operation,
     context: &Context,
+    trace: OutgoingTrace,
     capabilities: &Arc<ClientCapabilities>,
     tasking: TaskPreference,
     rules: &Rules,
@@ -32,7 +34,8 @@ pub(crate) fn upstream_request(
         task_preference: tasking,
         idle_timeout: None,
         total_timeout: None,
-        meta: extra.and_then(|extra| extra.meta.clone()),
+        meta: trace.meta,
+        trace_headers: trace.headers,
         params: extra.and_then(|extra| extra.params.clone()),
     };
     CallRequest { operation, options }
