@@ -2,7 +2,7 @@
 
 use creole::internal::process::Reaper;
 use creole::internal::telemetry::Telemetry;
-use creole_config::{InstanceOptions, Plan, ServerInstance};
+use creole_config::{InstanceOptions, Plan, ServerInstance, TelemetryExport};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::{Builder, Runtime};
 
@@ -32,16 +32,21 @@ pub(crate) fn only_server(plan: &Plan, name: &str) -> Result<Plan, Failure> {
 pub(crate) async fn start_instance(
     plan: &Plan,
     args: &ServeArgs,
-    telemetry: &Telemetry,
+    export: &TelemetryExport,
     affinity: Affinity,
 ) -> Result<ServerInstance, Failure> {
-    Ok(ServerInstance::new(plan, &instance_options(args, telemetry)?, affinity).await?)
+    Ok(ServerInstance::new(plan, &instance_options(args, export)?, affinity).await?)
+}
+
+/// The export of a process whose commands export nothing.
+pub(crate) fn no_export() -> TelemetryExport {
+    TelemetryExport::new(&Telemetry::default(), |_| {})
 }
 
 /// The options of the command line for the servers of a plan.
 pub(crate) fn instance_options(
     args: &ServeArgs,
-    telemetry: &Telemetry,
+    export: &TelemetryExport,
 ) -> Result<InstanceOptions, Failure> {
     let program = match args.command.is_empty() {
         true => None,
@@ -51,8 +56,9 @@ pub(crate) fn instance_options(
         debug: args.debug,
         program,
         transparent: args.chosen.is_default(),
-        telemetry: telemetry.clone(),
-        audit_exporter: None,
+        telemetry: export.telemetry().clone(),
+        export: export.clone(),
+        audit_exporter: export.audit_exporter(),
         start_reaper,
     })
 }

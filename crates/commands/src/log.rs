@@ -9,8 +9,11 @@ use creole::internal::sync::Mutex;
 use std::fmt::Write as _;
 use std::io;
 use std::io::{Stderr, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use creole::internal::telemetry::trace::{TraceContext, current_span, hex};
 use creole::proto::wire::is_control;
+use creole_config::LogSender;
 use creole_config::plan::LogPlan;
 use creole_config::tables::enums::{LogFormat, LogLevel};
 use lazy::{EventSubscriber, LazySubscriber};
@@ -25,33 +28,44 @@ use crate::output;
 /// The number of bytes that a writable pipe accepts without blocking (POSIX: `PIPE_BUF`, on Linux 4096).
 const MAX_ATOMIC_WRITE: usize = 512;
 
-/// Starts the log. With logging off, nothing is started.
+/// Starts the log. With logging off, events are only exported.
 pub(crate) fn start(plan: LogPlan) {
     if plan.format == LogFormat::Json {
         output::use_json_messages();
     }
     let make = match plan.format {
-        LogFormat::Off => return,
-        LogFormat::Text => text,
-        LogFormat::Json => json,
+        LogFormat::Off => None,
+        LogFormat::Text => Some(text as fn() -> EventSubscriber),
+        LogFormat::Json => Some(json as fn() -> EventSubscriber),
     };
+    IS_WRITTEN.store(make.is_some(), Ordering::Relaxed);
     set_level(plan.level);
     // It fails only if a subscriber is set already, which then receives the events.
     let _ = set_global_default(LazySubscriber::new(make));
 }
 
+/// Whether events are written to stderr.
+static IS_WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// Exports events from now on, also if none are written.
+pub(crate) fn set_export(export: Option<LogSender>) {
+    lazy::set_export(export);
+}
+
 /// Changes the log level from now on, if logging is on.
 pub(crate) fn set_level(wanted: LogLevel) {
-    lazy::set_level(level(wanted));
+    if IS_WRITTEN.load(Ordering::Relaxed) {
+        lazy::set_level(level(wanted));
+    }
 }
 
 fn text() -> EventSubscriber {
-    let lines = LogLines::new(io::stderr(), text_notice);
+    let lines = LogLines::new(io::stderr(), text_notice, text_ids);
     Box::new(Registry::default().with(events().with_writer(lines)))
 }
 
 fn json() -> EventSubscriber {
-    let lines = LogLines::new(io::stderr(), json_notice);
+    let lines = LogLines::new(io::stderr(), json_notice, json_ids);
     Box::new(Registry::default().with(events().json().with_writer(lines)))
 }
 
@@ -102,6 +116,8 @@ struct LogLines<W> {
     state: Mutex<LogState<W>>,
     /// The text of the line that reports dropped lines.
     lost_notice: fn(u64) -> String,
+    /// Adds the ids of a trace to a line.
+    add_ids: fn(&mut String, TraceContext),
 }
 
 struct LogState<W> {
@@ -123,16 +139,34 @@ fn json_notice(lost: u64) -> String {
     )
 }
 
+fn text_ids(line: &mut String, span: TraceContext) {
+    line.truncate(line.trim_end_matches('\n').len());
+    let (trace_id, span_id) = (hex(&span.trace_id), hex(&span.span_id));
+    // Writing to a string cannot fail.
+    let _ = writeln!(line, " trace_id={trace_id} span_id={span_id}");
+}
+
+fn json_ids(line: &mut String, span: TraceContext) {
+    let Some(object) = line.trim_end_matches('\n').strip_suffix('}') else { return };
+    line.truncate(object.len());
+    let (trace_id, span_id) = (hex(&span.trace_id), hex(&span.span_id));
+    let _ = writeln!(line, ",\"trace_id\":\"{trace_id}\",\"span_id\":\"{span_id}\"}}");
+}
+
 impl<W: LogSink> LogLines<W> {
-    fn new(outlet: W, notice: fn(u64) -> String) -> Self {
+    fn new(outlet: W, notice: fn(u64) -> String, add_ids: fn(&mut String, TraceContext)) -> Self {
         Self {
             state: Mutex::new(LogState { sink: outlet, lost_lines: 0, is_torn: false }),
             lost_notice: notice,
+            add_ids,
         }
     }
 
     fn write_event(&self, event: &[u8]) {
-        let line = one_line(&String::from_utf8_lossy(event));
+        let mut line = one_line(&String::from_utf8_lossy(event));
+        if let Some(span) = current_span() {
+            (self.add_ids)(&mut line, span);
+        }
         // A progress line would be in front of it.
         output::erase_status();
         let mut state = self.state.lock();
@@ -231,9 +265,23 @@ mod tests {
     }
 
     #[test]
+    fn a_line_of_a_sampled_call_names_its_trace() {
+        let span = TraceContext::sampled([0xa1; 16], [0xb2; 8]);
+        let (trace_id, span_id) = ("a1".repeat(16), "b2".repeat(8));
+        let mut line = "INFO x\n".to_owned();
+        text_ids(&mut line, span);
+        assert_eq!(line, format!("INFO x trace_id={trace_id} span_id={span_id}\n"));
+        let mut line = "{\"level\":\"INFO\",\"fields\":{}}\n".to_owned();
+        json_ids(&mut line, span);
+        let expected = "{\"level\":\"INFO\",\"fields\":{}";
+        let ids = format!(",\"trace_id\":\"{trace_id}\",\"span_id\":\"{span_id}\"}}\n");
+        assert_eq!(line, format!("{expected}{ids}"));
+    }
+
+    #[test]
     fn an_unread_log_drops_lines_instead_of_blocking() {
         let (mut reader, writer) = io::pipe().unwrap();
-        let lines = LogLines::new(writer, text_notice);
+        let lines = LogLines::new(writer, text_notice, text_ids);
         for _ in 0..2000 {
             lines.write_event(&[b'x'; 1000]);
         }
@@ -255,7 +303,7 @@ mod tests {
     fn a_reader_that_went_away_does_no_harm() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
-        let lines = LogLines::new(writer, json_notice);
+        let lines = LogLines::new(writer, json_notice, json_ids);
         lines.write_event(b"{}\n");
         assert_eq!(lines.state.lock().lost_lines, 1);
     }

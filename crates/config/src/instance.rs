@@ -23,7 +23,7 @@ use crate::plan::layer::LayerEnvironment;
 use crate::plan::upstream::UpstreamAddress;
 use crate::upstream_settings::upstream_settings as planned_settings;
 use crate::wordpress::{Site, SiteGate};
-use crate::{Plan, RunError};
+use crate::{Plan, RunError, TelemetryExport};
 
 /// Options of the program that runs a plan.
 #[derive(Clone)]
@@ -36,6 +36,8 @@ pub struct InstanceOptions {
     pub transparent: bool,
     /// The telemetry of the process, which all its servers and upstreams share.
     pub telemetry: Telemetry,
+    /// What the process exports of it.
+    pub export: TelemetryExport,
     /// Hands the lines of audit logs to a collector, if one is configured.
     pub audit_exporter: Option<AuditExporter>,
     /// Starts the reaper, which ends the child programs if this process is killed. `None` if it cannot start.

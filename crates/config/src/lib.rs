@@ -27,7 +27,10 @@ mod reload;
 mod resources;
 mod script_layer;
 mod source;
+mod telemetry_export;
 mod upstream_settings;
+
+pub use creole_telemetry::otlp::LogSender;
 
 pub use admin_process::{AdminProcess, admin_settings, runtime_folder};
 pub use assemble::{
@@ -45,4 +48,5 @@ pub use source::ConfigSource;
 pub use syntax::environment::Lookup;
 pub use syntax::error::ConfigError;
 pub use syntax::suggestions::nearest;
+pub use telemetry_export::{SetEventExport, TelemetryExport};
 pub use upstream_settings::{preset_address, upstream_address, upstream_settings};

@@ -18,6 +18,7 @@ pub mod policy;
 pub mod redaction;
 mod restart;
 mod servers;
+pub mod telemetry;
 pub mod upstream;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ use auth::AuthPlan;
 use items::{database, files, openapi, skills, tools, wordpress};
 use layer::LayerPlan;
 use oauth::ServerAuthPlan;
+use telemetry::TelemetryPlan;
 use upstream::UpstreamPlan;
 
 use crate::source::ConfigSource;
@@ -78,6 +80,8 @@ pub struct Plan {
     pub seal_keys: Option<PathBuf>,
     /// The log.
     pub log: LogPlan,
+    /// The export of traces, metrics and logs.
+    pub telemetry: TelemetryPlan,
     /// The folder of the pack `skills`. It is set if the pack is offered.
     pub skills: Option<PathBuf>,
     /// The database of the pack `tasks`, if it is configured.
@@ -235,7 +239,8 @@ impl Plan {
         let others = documents.cloned().chain(self.seal_keys.clone()).chain(authorities);
         let issuers = self.auth.iter().flat_map(|auth| &auth.issuers);
         let others = others.chain(secrets).chain(issuers.flat_map(|it| it.files.iter().cloned()));
-        let mut files: Vec<PathBuf> = scripts.chain(others).collect();
+        let collectors = self.telemetry.included_files().map(Path::to_owned);
+        let mut files: Vec<PathBuf> = scripts.chain(others).chain(collectors).collect();
         files.sort();
         files.dedup();
         files
@@ -268,6 +273,7 @@ impl Plan {
         let max_message = all().map(|server| server.dialect.max_message).max().unwrap_or_default();
         let http = config.http.map(|table| http::resolve(table, max_message)).transpose()?;
         let log = log(&config.log.unwrap_or_default(), server.dialect.telemetry);
+        let telemetry = telemetry::resolve(config.telemetry, folder, lookup)?;
         let auth = config.auth.map(|table| auth::resolve(table, folder)).transpose()?;
         let admin = config.admin.map(admin::resolve).transpose()?;
         let policy = config.policy.map(policy::resolve).transpose()?;
@@ -291,6 +297,7 @@ impl Plan {
             state,
             seal_keys,
             log,
+            telemetry,
             skills,
             tasks,
             wordpress,

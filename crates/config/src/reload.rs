@@ -395,6 +395,7 @@ impl Reloader {
         for (served, keys) in before.iter().zip(&keys) {
             keys.iter().for_each(|keys| served.reload_keys(keys));
         }
+        self.options.export.apply(&plan.telemetry);
         self.history.lock().plan = Arc::new(plan.clone());
         running.plan = plan;
         let (after, changed): (_, Vec<_>) =

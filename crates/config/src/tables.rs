@@ -17,6 +17,7 @@ mod layer_kinds;
 pub mod oauth;
 pub mod openapi;
 pub mod policy;
+pub mod telemetry;
 pub mod tools;
 pub mod upstream;
 pub mod wordpress;
@@ -39,6 +40,7 @@ use files::{FolderTable, PromptsTable, ResourceTable};
 use http::{AuthTable, HttpTable};
 use openapi::OpenApiTable;
 use policy::PolicyTable;
+use telemetry::TelemetryTable;
 use tools::ToolTable;
 use upstream::UpstreamTable;
 use wordpress::WordPressTable;
@@ -68,6 +70,8 @@ pub struct Config {
     pub state: Option<StateTable>,
     /// The log, which is written to stderr.
     pub log: Option<LogTable>,
+    /// The export of traces, metrics and logs to a collector of OpenTelemetry.
+    pub telemetry: Option<TelemetryTable>,
     /// The folder of the pack `skills`.
     pub skills: Option<Spanned<SkillsTable>>,
     /// The database of the pack `tasks`.

@@ -50,6 +50,7 @@ pub fn upstream_settings(
             call_total_timeout: defaults.limits.call_total_timeout.max(plan.timeout),
             ..defaults.limits
         },
+        propagation: plan.propagation.clone(),
         chain: Chain::new(build(&plan.chain, &plan.name, environment)?),
         retried_tools: retried_tools(&plan.chain),
         configuration: Some(SettingsOrigin::new(plan.clone())),

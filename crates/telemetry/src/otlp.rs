@@ -21,5 +21,5 @@ mod spans;
 pub use export::OtlpExport;
 pub use logs::{LogEntry, LogSender};
 pub use settings::{
-    BatchSettings, Collector, OtlpSettings, PrincipalNames, Protocol, Signal, SpanSettings,
+    BatchSettings, OtlpCollector, OtlpSettings, PrincipalNames, Protocol, Signal, SpanSettings,
 };

@@ -3,14 +3,13 @@
 use std::time::Instant;
 
 use creole::client::Address;
-use creole::internal::telemetry::Telemetry;
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
 use super::list::declared_lists;
 use crate::args::{ServeArgs, StatusArgs};
 use crate::failure::Failure;
-use crate::instance::{runtime, start_instance};
+use crate::instance::{no_export, runtime, start_instance};
 use crate::output::progress;
 use crate::output::render::for_stdout;
 use crate::session::{LoadedConfig, SessionPurpose, with_client};
@@ -41,13 +40,8 @@ fn config_status(wanted: &target::ConfigTarget<'_>) -> Result<Vec<UpstreamRow>, 
     let runtime = runtime(&mut Builder::new_current_thread())?;
     let rows = runtime.block_on(async {
         // There is no client, so no upstream waits for its only caller.
-        let served = start_instance(
-            &plan,
-            &ServeArgs::default(),
-            &Telemetry::default(),
-            Affinity::Principal,
-        )
-        .await?;
+        let served =
+            start_instance(&plan, &ServeArgs::default(), &no_export(), Affinity::Principal).await?;
         progress::with_progress(served.federation.wait_until_settled()).await;
         let rows: Vec<UpstreamRow> =
             served.federation.status().iter().map(UpstreamRow::from).collect();

@@ -6,6 +6,7 @@
 use creole::internal::sync::RwLock;
 use std::sync::OnceLock;
 
+use creole_config::LogSender;
 use tracing::callsite::rebuild_interest_cache;
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -25,19 +26,34 @@ pub(super) fn set_level(level: LevelFilter) {
     rebuild_interest_cache();
 }
 
+/// Where events are exported to.
+static EXPORT: RwLock<Option<LogSender>> = RwLock::new(None);
+
+/// The level of the least important events that are exported.
+const EXPORTED: LevelFilter = LevelFilter::INFO;
+
+/// Exports events from now on.
+pub(super) fn set_export(export: Option<LogSender>) {
+    *EXPORT.write() = export;
+    rebuild_interest_cache();
+}
+
+/// The level of the least important events that are written or exported.
 fn level() -> LevelFilter {
-    *LEVEL.read()
+    let written = *LEVEL.read();
+    if EXPORT.read().is_some() { written.max(EXPORTED) } else { written }
 }
 
 /// Forwards events to a subscriber that it creates for the first of them. Spans are not recorded: this program opens
 /// none, and those of libraries would only make lines longer.
 pub(super) struct LazySubscriber {
-    make: fn() -> EventSubscriber,
+    /// `None` if no events are written.
+    make: Option<fn() -> EventSubscriber>,
     made: OnceLock<EventSubscriber>,
 }
 
 impl LazySubscriber {
-    pub(super) fn new(make: fn() -> EventSubscriber) -> Self {
+    pub(super) fn new(make: Option<fn() -> EventSubscriber>) -> Self {
         Self { make, made: OnceLock::new() }
     }
 }
@@ -59,7 +75,14 @@ impl Subscriber for LazySubscriber {
     }
 
     fn event(&self, event: &Event<'_>) {
-        self.made.get_or_init(self.make).event(event);
+        if let Some(make) = self.make
+            && *event.metadata().level() <= *LEVEL.read()
+        {
+            self.made.get_or_init(make).event(event);
+        }
+        if let Some(export) = &*EXPORT.read() {
+            export.send_event(event);
+        }
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -123,10 +146,10 @@ mod tests {
 
     #[test]
     fn it_is_made_once_for_the_first_event_of_its_level_and_the_level_can_change() {
-        let late = LazySubscriber::new(|| {
+        let late = LazySubscriber::new(Some(|| {
             MADE.fetch_add(1, Ordering::Relaxed);
             Box::new(Counter)
-        });
+        }));
         with_default(late, || {
             set_level(LevelFilter::WARN);
             tracing::info!("usual");

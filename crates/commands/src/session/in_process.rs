@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::client::{LineServer, Transport};
-use creole::internal::telemetry::Telemetry;
 use creole::proto::dialect::Dialect;
 use creole::stream::memory_pair;
 use creole_config::plan::LogPlan;
@@ -14,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::instance::{only_server, start_instance};
+use crate::instance::{no_export, only_server, start_instance};
 use crate::target;
 use crate::upstreams::{UpstreamRow, documents, report_missing};
 
@@ -62,13 +61,9 @@ impl LoadedConfig {
 
     /// Serves the configuration until its client disconnects.
     pub(super) async fn start(self) -> Result<InProcessServer, Failure> {
-        let served = start_instance(
-            &self.plan,
-            &ServeArgs::default(),
-            &Telemetry::default(),
-            Affinity::Single,
-        )
-        .await?;
+        let served =
+            start_instance(&self.plan, &ServeArgs::default(), &no_export(), Affinity::Single)
+                .await?;
         let upstreams = ConfigUpstreams {
             federation: served.federation.clone(),
             documents: documents(&self.plan),

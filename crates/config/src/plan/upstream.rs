@@ -3,6 +3,7 @@
 pub(in crate::plan) mod ca_certificates;
 pub(in crate::plan) mod oauth;
 mod program;
+mod propagation;
 mod token;
 
 pub use ca_certificates::CaCertificates;
@@ -12,6 +13,7 @@ pub use token::TokenSource;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use creole::internal::telemetry::trace::Propagation;
 use creole_proto::dialect::Dialect;
 use creole_proto::revision::Revision;
 pub use creole_tools::recipe::Secret;
@@ -80,6 +82,8 @@ pub struct UpstreamPlan {
     pub max_parked_calls: usize,
     /// The maximum number of concurrent sessions with it.
     pub max_sessions: usize,
+    /// What of a trace context it gets.
+    pub propagation: Propagation,
     /// Layers around its calls, outermost first.
     pub chain: Vec<LayerPlan>,
 }
@@ -193,6 +197,7 @@ fn upstream(
         startup_timeout: time(table.startup_timeout_seconds.map(Ranged::get), 30),
         max_parked_calls: count_or(table.max_parked_calls, DEFAULT_MAX_PARKED_CALLS),
         max_sessions: count_or(table.max_sessions, DEFAULT_MAX_SESSIONS),
+        propagation: propagation::resolve(table.propagate, table.baggage.clone())?,
         chain: chain::resolve(table.chain.clone(), folder)?,
         address: upstream_address(table, folder)?,
         name,

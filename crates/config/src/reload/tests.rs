@@ -3,12 +3,13 @@
 use std::fs;
 use std::sync::mpsc;
 
+use creole::internal::telemetry::Telemetry;
 use creole_gateway::upstream::Affinity;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
 use super::*;
-use crate::{ConfigSource, packs};
+use crate::{ConfigSource, TelemetryExport, packs};
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -45,13 +46,15 @@ async fn served(folder: &TempDir) -> (Arc<Reloader>, Authenticator) {
     write(folder, 1);
     fs::write(folder.path().join("seal"), "0".repeat(64)).unwrap();
     let host = FileHost(folder.path().join("creole.toml"));
+    let telemetry = Telemetry::default();
     let options = InstanceOptions {
         debug: false,
         program: None,
         transparent: false,
         audit_exporter: None,
         start_reaper: || None,
-        telemetry: creole::internal::telemetry::Telemetry::default(),
+        export: TelemetryExport::new(&telemetry, |_| {}),
+        telemetry,
     };
     let plan = host.load_plan().unwrap();
     let served = ServerInstance::new(&plan, &options, Affinity::Principal).await.unwrap();

@@ -73,6 +73,11 @@ pub struct UpstreamTable {
     /// The maximum number of connections to the upstream for all callers. One caller may use at most half of them. At
     /// the limit, a new connection replaces the one that was unused for the longest time. Default: 64.
     pub max_sessions: Option<Ranged<1, 100_000>>,
+    /// Whether the upstream gets the trace context of calls. Set it to false for the server of another company.
+    /// Default: true.
+    pub propagate: Option<bool>,
+    /// The names of the members of `baggage` that the upstream gets. Default: none.
+    pub baggage: Option<Spanned<Vec<Spanned<String>>>>,
     /// Whether the upstream is used. Default: true.
     pub enabled: Option<bool>,
     /// The layers around the calls of this upstream. The first layer is the outermost.

@@ -3,6 +3,8 @@
 /// A configuration file with every key.
 pub(crate) const FULL: &str = r#"
         admin = { listen = "unix:admin.sock", users = "admins.txt", keys_file = "admin-keys.txt", hosts = ["admin.example.com"], console = true, capture = "ask", metrics_open = false, trace_url = "https://traces.example.com/{trace}", tls = { certificate = "cert.pem", key = "key.pem", client_certificates = "ca.pem" } }
+        log = { format = "${FORMAT:-text}", level = "warn", payloads = false }
+        telemetry = { endpoint = "https://x", protocol = "grpc", headers = { x = "y" }, ca_file = "authority.pem", timeout_seconds = 1, attributes = { x = "y" }, traces = { otlp = true, sample = 0.5, parent = "auto", errors = true, slow_ms = 1, payloads = false, principals = "none" }, metrics = { otlp = true, interval_seconds = 1, tools = true }, logs = { otlp = false } }
         [server]
         name = "acme"
         title = "Acme"
@@ -252,6 +254,8 @@ pub(crate) const FULL: &str = r#"
         startup_timeout_seconds = 1
         max_parked_calls = 1
         max_sessions = 1
+        propagate = true
+        baggage = ["x"]
         enabled = false
         [[upstreams.files.chain]]
         kind = "timeout"
@@ -341,10 +345,6 @@ pub(crate) const FULL: &str = r#"
         idp_client_secret_file = "key.txt"
         [upstreams.inside]
         preset = "default"
-        [log]
-        format = "${FORMAT:-text}"
-        level = "warn"
-        payloads = false
         [skills]
         folder = "."
         [tools.log]

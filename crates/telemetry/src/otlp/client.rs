@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::encode::read_rejected;
 use super::grpc;
 use super::grpc::GrpcStatus;
-use super::settings::{Collector, Protocol};
+use super::settings::{OtlpCollector, Protocol};
 
 /// The maximum length of a response: a message about what was rejected.
 const MAX_RESPONSE: usize = 64 * 1024;
@@ -48,13 +48,13 @@ pub(super) trait SendRequest: Send + Sync {
 
 /// Sends requests to a collector.
 pub(super) struct CollectorClient {
-    collector: Collector,
+    collector: OtlpCollector,
     fetcher: Fetcher,
 }
 
 impl CollectorClient {
     /// A client of this collector. It connects with its first request.
-    pub(super) fn new(collector: Collector) -> Self {
+    pub(super) fn new(collector: OtlpCollector) -> Self {
         let is_encrypted = collector.url.scheme_str() == Some("https");
         let fetcher = Fetcher::new(AllowedAddresses::Anywhere, is_encrypted)
             .with_certificates(collector.certificates.clone());
@@ -66,7 +66,7 @@ impl CollectorClient {
     }
 
     fn request(&self, body: Bytes) -> FetchRequest {
-        let Collector { url, headers, .. } = &self.collector;
+        let OtlpCollector { url, headers, .. } = &self.collector;
         let mut headers = headers.clone();
         match self.collector.protocol {
             Protocol::HttpProtobuf => {

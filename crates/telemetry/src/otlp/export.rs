@@ -16,7 +16,7 @@ use super::encode::Sender;
 use super::logs::{LogMessages, LogSender};
 use super::metrics::MetricExport;
 use super::queue::queue;
-use super::settings::{BatchSettings, Collector, OtlpSettings, Signal, SpanSettings};
+use super::settings::{BatchSettings, OtlpCollector, OtlpSettings, Signal, SpanSettings};
 use super::span_reader::SpanReader;
 use super::spans::SpanMessages;
 
@@ -79,7 +79,7 @@ struct Starting {
 impl Starting {
     fn start_traces(
         &mut self,
-        collector: Collector,
+        collector: OtlpCollector,
         settings: SpanSettings,
         telemetry: &Telemetry,
     ) {
@@ -98,7 +98,7 @@ impl Starting {
         self.export.reader = Some(telemetry.subscribe(reader));
     }
 
-    fn start_metrics(&mut self, collector: Collector, interval: Duration) {
+    fn start_metrics(&mut self, collector: OtlpCollector, interval: Duration) {
         let export = MetricExport {
             metrics: Arc::clone(&self.metrics),
             sender: self.sender.clone(),
@@ -110,7 +110,7 @@ impl Starting {
         self.export.tasks.spawn(export.run());
     }
 
-    fn start_logs(&mut self, collector: Collector, settings: BatchSettings) {
+    fn start_logs(&mut self, collector: OtlpCollector, settings: BatchSettings) {
         let (queue_sender, queue) = queue(settings.max_queue, settings.max_batch);
         let export = BatchExport {
             queue,
@@ -138,6 +138,6 @@ impl Starting {
     }
 }
 
-fn client(collector: Collector) -> Arc<dyn SendRequest> {
+fn client(collector: OtlpCollector) -> Arc<dyn SendRequest> {
     Arc::new(CollectorClient::new(collector))
 }

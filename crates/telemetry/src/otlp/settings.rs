@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 /// What a process exports. A signal without a collector is not exported.
 #[derive(Clone, Debug, Default)]
@@ -12,11 +12,11 @@ pub struct OtlpSettings {
     /// The attributes of the process, such as `service.name`.
     pub resource: Vec<(String, String)>,
     /// The export of spans.
-    pub traces: Option<(Collector, SpanSettings)>,
+    pub traces: Option<(OtlpCollector, SpanSettings)>,
     /// The export of metrics, and how often.
-    pub metrics: Option<(Collector, Duration)>,
+    pub metrics: Option<(OtlpCollector, Duration)>,
     /// The export of log records.
-    pub logs: Option<(Collector, BatchSettings)>,
+    pub logs: Option<(OtlpCollector, BatchSettings)>,
 }
 
 /// A signal of OpenTelemetry.
@@ -71,7 +71,7 @@ pub enum Protocol {
 
 /// A collector of one signal.
 #[derive(Clone)]
-pub struct Collector {
+pub struct OtlpCollector {
     /// The URL of the signal, with its path.
     pub url: Uri,
     /// The protocol.
@@ -84,11 +84,36 @@ pub struct Collector {
     pub timeout: Duration,
 }
 
+impl OtlpCollector {
+    /// A collector. The values of the headers count as secrets.
+    ///
+    /// # Errors
+    /// With the reason, when the URL or a header is not valid.
+    pub fn new<'a>(
+        url: &str,
+        protocol: Protocol,
+        headers: impl Iterator<Item = (&'a str, &'a str)>,
+        certificates: Option<Arc<[u8]>>,
+        timeout: Duration,
+    ) -> Result<Self, String> {
+        let url = url.parse().map_err(|_| format!("the URL `{url}` is not valid"))?;
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let invalid = || format!("the header `{name}` is not valid");
+            let key: HeaderName = name.parse().map_err(|_| invalid())?;
+            let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
+            value.set_sensitive(true);
+            map.append(key, value);
+        }
+        Ok(Self { url, protocol, headers: map, certificates, timeout })
+    }
+}
+
 /// Shows neither headers nor the user information of the URL.
-impl fmt::Debug for Collector {
+impl fmt::Debug for OtlpCollector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Collector")
+            .debug_struct("OtlpCollector")
             .field("protocol", &self.protocol)
             .finish_non_exhaustive()
     }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use creole::internal::telemetry::Telemetry;
 use creole_config::Plan;
 use creole_config::plan::layer::{LayerEnvironment, LayerPlan, build};
 use creole_gateway::federation::Federation;
@@ -13,7 +12,7 @@ use tokio::runtime::Builder;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::instance::{runtime, start_instance};
+use crate::instance::{no_export, runtime, start_instance};
 use crate::output::progress;
 use crate::upstreams::{UpstreamRow, documents, problem_lines};
 
@@ -109,8 +108,7 @@ fn each_an_error(lines: &[String]) -> String {
 /// Serves a plan without a client, until all its upstreams are ready or have failed.
 async fn run_until_settled(plan: &Plan) -> Result<(Vec<String>, Vec<UpstreamRow>), Failure> {
     let served =
-        start_instance(plan, &ServeArgs::default(), &Telemetry::default(), Affinity::Principal)
-            .await?;
+        start_instance(plan, &ServeArgs::default(), &no_export(), Affinity::Principal).await?;
     progress::with_progress(served.federation.wait_until_settled()).await;
     let mut invalid = Vec::new();
     for recipe in plan.offered_recipes() {

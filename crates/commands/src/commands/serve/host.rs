@@ -6,13 +6,22 @@ use std::sync::Arc;
 use creole::auth::Authenticator;
 use creole::internal::telemetry::Telemetry;
 use creole_config::plan::ClientScope;
-use creole_config::{ConfigSource, LoadFailure, Plan, ReloadHost, Reloader, ServerInstance};
+use creole_config::{
+    ConfigSource, LoadFailure, Plan, ReloadHost, Reloader, ServerInstance, TelemetryExport,
+};
 
 use super::{load_plan, log_plan};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::instance::instance_options;
 use crate::{log, output};
+
+/// Starts the export of a process. Must be called within a tokio runtime.
+pub(super) fn start_export(plan: &Plan) -> TelemetryExport {
+    let export = TelemetryExport::new(&Telemetry::default(), log::set_export);
+    export.apply(&plan.telemetry);
+    export
+}
 
 /// The reloader of a plan whose servers are running.
 ///
@@ -21,13 +30,13 @@ use crate::{log, output};
 pub(super) fn reloader(
     plan: &Plan,
     args: &ServeArgs,
-    telemetry: &Telemetry,
+    export: &TelemetryExport,
     instances: Vec<ServerInstance>,
     callers: Option<Authenticator>,
     scope: ClientScope,
 ) -> Result<Arc<Reloader>, Failure> {
     let host = Arc::new(ServeHost(args.clone()));
-    Ok(Reloader::new(plan, host, instance_options(args, telemetry)?, instances, callers, scope))
+    Ok(Reloader::new(plan, host, instance_options(args, export)?, instances, callers, scope))
 }
 
 /// The process that `creole serve` runs in.

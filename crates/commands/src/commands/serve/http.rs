@@ -8,19 +8,18 @@ use std::sync::Arc;
 
 use creole::auth::Authenticator;
 use creole::internal::budget::Budget;
-use creole::internal::telemetry::Telemetry;
 use creole::serve::http::{
     Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, ResourceGate,
     Route, Router,
 };
 use creole::state::State;
 use creole_config::plan::{ClientScope, HttpPlan};
-use creole_config::{AdminProcess, Plan, ServerInstance};
+use creole_config::{AdminProcess, Plan, ServerInstance, TelemetryExport};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
 
 use super::admin;
-use super::host::reloader;
+use super::host::{reloader, start_export};
 use super::prerequisites::{Prerequisites, reload_certificates};
 use super::signals;
 use super::signals::Reload;
@@ -57,11 +56,11 @@ async fn listen(
     if let Some(bytes) = http.limits.max_buffered {
         Budget::of_process().set_max_bytes(bytes);
     }
-    let (drain, telemetry) = (Drain::new(), Telemetry::default());
+    let (drain, export) = (Drain::new(), start_export(plan));
     let Prerequisites { certificates, authenticator: callers } = prerequisites;
-    let admin = admin::bind(plan, args.insecure_admin, &telemetry).await?;
+    let admin = admin::bind(plan, args.insecure_admin, export.telemetry()).await?;
     let (router, served, endpoints) =
-        router(plan, http, args, &telemetry, &drain, callers.as_ref()).await?;
+        router(plan, http, args, &export, &drain, callers.as_ref()).await?;
     let cannot = |error| listen_failure(http.listen, &error);
     let mut listener = Listener::bind(http.listen, limits(http)).await.map_err(cannot)?;
     let address = listener.address().map_err(cannot)?;
@@ -70,11 +69,11 @@ async fn listen(
         listener = listener.tls(Arc::clone(&certificates));
         reloads.push(Box::new(move || reload_certificates(&certificates)));
     }
-    let renewal = reloader(plan, args, &telemetry, served, callers, ClientScope::Many)?;
+    let renewal = reloader(plan, args, &export, served, callers, ClientScope::Many)?;
     renewal.watch();
     if let Some(admin) = admin {
         let process = AdminProcess::with_http(&renewal, http, endpoints, &drain);
-        reloads.extend(admin::start(admin, process, &telemetry));
+        reloads.extend(admin::start(admin, process, export.telemetry()));
     }
     let result = signals::listen(drain, Arc::clone(&renewal), reloads);
     result.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
@@ -87,6 +86,7 @@ async fn listen(
     }
     McpEndpoint::serve(listener, router).await;
     renewal.close().await;
+    export.shut_down().await;
     Ok(())
 }
 
@@ -142,7 +142,7 @@ async fn router(
     plan: &Plan,
     http: &HttpPlan,
     args: &ServeArgs,
-    telemetry: &Telemetry,
+    export: &TelemetryExport,
     drain: &Drain,
     callers: Option<&Authenticator>,
 ) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>, Vec<McpEndpoint>), Failure> {
@@ -157,7 +157,7 @@ async fn router(
         // HTTP+SSE, the oldest transport, has one path, which leads to the first server.
         let old_sse = http.legacy_sse.clone().filter(|_| index == 0);
         let path = path(plan, http);
-        let served = start_instance(plan, args, telemetry, Affinity::Principal).await?;
+        let served = start_instance(plan, args, export, Affinity::Principal).await?;
         if let Some(callers) = callers {
             callers.set_state(&served.state);
         }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use creole::EndReason;
 use creole::serve::http::Drain;
 use creole_config::Reloader;
 
@@ -62,6 +63,27 @@ pub(super) fn listen_for_reloads(reloader: &Arc<Reloader>, reloads: Vec<Reload>)
 #[cfg(not(unix))]
 pub(super) fn listen_for_reloads(_: &Arc<Reloader>, _: Vec<Reload>) -> io::Result<()> {
     Ok(())
+}
+
+/// Serves until the client disconnects or the process is asked to end.
+#[cfg(unix)]
+pub(super) async fn until_terminated(
+    served: impl Future<Output = io::Result<EndReason>>,
+) -> io::Result<EndReason> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        ended = served => ended,
+        _ = terminate.recv() => Ok(EndReason::OutputBroken),
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) async fn until_terminated(
+    served: impl Future<Output = io::Result<EndReason>>,
+) -> io::Result<EndReason> {
+    served.await
 }
 
 enum Signal {

@@ -5,7 +5,6 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use creole::EndReason;
-use creole::internal::telemetry::Telemetry;
 use creole_config::plan::ClientScope;
 use creole_config::{AdminProcess, Plan};
 use creole_gateway::upstream::Affinity;
@@ -13,7 +12,7 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use super::admin;
-use super::host::reloader;
+use super::host::{reloader, start_export};
 use super::prerequisites::Prerequisites;
 use super::signals;
 use crate::args::ServeArgs;
@@ -35,24 +34,31 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
     }
     // One thread: a stdio server has one client, and starting a pool costs more than it gains.
     let runtime = runtime(&mut Builder::new_current_thread())?;
-    let telemetry = Telemetry::default();
     runtime.block_on(async {
-        let admin = admin::bind(plan, args.insecure_admin, &telemetry).await?;
-        let served = start_instance(only, args, &telemetry, Affinity::Single).await?;
+        let export = start_export(plan);
+        let admin = admin::bind(plan, args.insecure_admin, export.telemetry()).await?;
+        let served = start_instance(only, args, &export, Affinity::Single).await?;
         let service = served.service.clone();
-        let renewal = reloader(plan, args, &telemetry, vec![served], None, ClientScope::Single)?;
+        let renewal = reloader(plan, args, &export, vec![served], None, ClientScope::Single)?;
         renewal.watch();
         let mut reloads = Vec::new();
         if let Some(admin) = admin {
-            reloads = admin::start(admin, AdminProcess::new(&renewal), &telemetry);
+            reloads = admin::start(admin, AdminProcess::new(&renewal), export.telemetry());
         }
         if renewal.has_file() {
             let result = signals::listen_for_reloads(&renewal, reloads);
             result.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
         }
-        let ended = service.serve_stdio().await;
+        let served = service.serve_stdio();
+        let ended = match plan.telemetry.exports() {
+            // What waits for its export is sent before the process ends.
+            true => signals::until_terminated(served).await,
+            false => served.await,
+        };
         drop(service);
-        close_upstreams(ended, renewal.close()).await
+        let ended = close_upstreams(ended, renewal.close()).await;
+        export.shut_down().await;
+        ended
     })
 }
 
