@@ -25,6 +25,7 @@ pub mod glewlwyd;
 pub mod idp;
 mod inspector;
 mod install;
+pub mod otlp;
 #[cfg(unix)]
 pub mod postgres;
 pub(crate) mod process;

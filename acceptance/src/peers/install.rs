@@ -102,6 +102,7 @@ pub fn install_all() -> Result<(), String> {
     let suites = Suite::ALL.into_iter();
     jobs.extend(suites.map(|suite| job(suite.name(), move || installed_suite(suite).map(drop))));
     jobs.push(job("mcp-remote", || bridge("").map(drop)));
+    jobs.push(job("otlp", || super::otlp::command("receiver.py").map(drop)));
     jobs.push(job("zoo", || zoo::npm("").map(drop)));
     #[cfg(unix)]
     jobs.push(job("idp", || super::idp::command().map(drop)));
