@@ -45,7 +45,7 @@ fn payloads_are_redacted_and_gone_when_the_capture_ends() {
          const { items } = await (await fetch('/api/v1/captures', { headers })).json(); \
          for (const it of items) await fetch(`/api/v1/captures/${it.id}`, { method: 'DELETE', headers }); })()",
     );
-    browser.wait("text=The payloads are gone");
+    browser.wait_gone(".compare");
     assert!(!browser.text("main").contains("three pages"));
     let text = browser.evaluate(&format!(
         "fetch('/api/v1/calls/{id}', {{ headers: {{ Authorization: `Bearer ${{sessionStorage.getItem('creole.bearer')}}` }} }}).then((it) => it.text())",

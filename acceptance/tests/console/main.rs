@@ -61,8 +61,13 @@ impl Console {
     /// The address of the admin listener.
     #[track_caller]
     fn origin(&self) -> String {
-        let link = self.link();
-        link.split("/#t=").next().unwrap_or_default().to_owned()
+        self.server.until_said("console");
+        let log = self.server.log();
+        let line = log.lines().find_map(|line| line.split_once(" at http://"));
+        let (_, rest) = line.unwrap_or_else(|| panic!("no address of the console: {log}"));
+        let address: String =
+            rest.chars().take_while(|it| !it.is_whitespace() && *it != ';').collect();
+        format!("http://{address}")
     }
 
     /// A browser that is signed in by a link. `None` if there is no browser.
