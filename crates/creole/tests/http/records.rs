@@ -19,9 +19,9 @@ use crate::principals::token;
 
 /// Collects the records of ended calls.
 #[derive(Default)]
-struct Collector(Mutex<Vec<Arc<CallRecord>>>);
+struct HttpRecords(Mutex<Vec<Arc<CallRecord>>>);
 
-impl Collector {
+impl HttpRecords {
     fn take(&self, method: &str) -> Arc<CallRecord> {
         let mut records = std::mem::take(&mut *self.0.lock().unwrap());
         records.retain(|record| record.method == method);
@@ -30,7 +30,7 @@ impl Collector {
     }
 }
 
-impl RecordReader for Collector {
+impl RecordReader for HttpRecords {
     fn wants(&self, _: &CallStart<'_>) -> Detail {
         Detail::Frames
     }
@@ -44,8 +44,8 @@ impl RecordReader for Collector {
     }
 }
 
-fn endpoint() -> (McpEndpoint, Arc<Collector>, ReaderGuard) {
-    let (telemetry, collector) = (Telemetry::default(), Arc::new(Collector::default()));
+fn endpoint() -> (McpEndpoint, Arc<HttpRecords>, ReaderGuard) {
+    let (telemetry, collector) = (Telemetry::default(), Arc::new(HttpRecords::default()));
     let guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let greet = Tool::new("greet", "Greets", |_: Value| async { "hello" });
     let server = Server::new("test").tool(greet).telemetry(telemetry);

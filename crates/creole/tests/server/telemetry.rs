@@ -15,7 +15,7 @@ use creole::proto::revision::Era;
 use tokio::sync::Notify;
 
 use super::*;
-use collector::Collector;
+use collector::EndedRecords;
 
 fn outcome(record: &CallRecord) -> CallOutcome {
     record.end().expect("the call has ended").outcome
@@ -49,7 +49,7 @@ async fn connect(telemetry: &Telemetry, server: Server) -> MemoryClient {
 
 #[tokio::test]
 async fn a_call_has_a_record_with_its_caller_and_its_outcome() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Steps));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let mut client = connect(&telemetry, greeter()).await;
     client.ask(call(7, "greet", json!({}))).await;
@@ -71,7 +71,7 @@ async fn a_call_has_a_record_with_its_caller_and_its_outcome() {
 
 #[tokio::test]
 async fn failures_of_tools_differ_from_faults() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Summary));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Summary));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let mut client = connect(&telemetry, greeter()).await;
     let expected = [
@@ -93,7 +93,7 @@ async fn a_panic_of_a_layer_ends_the_record() {
     fn broken(_: Call, _: Next<'_>) -> BoxFuture<'_, Outcome> {
         Box::pin(async { panic!("a layer panics") })
     }
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Steps));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let service = greeter().with(broken).telemetry(telemetry.clone()).start();
     let mut client = MemoryClient::connect(&service);
@@ -105,7 +105,7 @@ async fn a_panic_of_a_layer_ends_the_record() {
 
 #[tokio::test]
 async fn a_cancelled_call_ends_as_cancelled() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Frames));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Frames));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let mut client = connect(&telemetry, greeter()).await;
     client.send(call(3, "slow", json!({"milliseconds": 600_000}))).await;
@@ -118,7 +118,7 @@ async fn a_cancelled_call_ends_as_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_times_out_ends_with_the_fault_that_its_client_gets() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Frames));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Frames));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let limits =
         ServerLimits { call_total_timeout: Duration::from_secs(1), ..ServerLimits::default() };
@@ -135,7 +135,7 @@ async fn a_call_that_times_out_ends_with_the_fault_that_its_client_gets() {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_its_calls() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Steps));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let started = Arc::new(Notify::new());
     let starts = Arc::clone(&started);
@@ -155,7 +155,7 @@ async fn a_client_that_leaves_ends_its_calls() {
 
 #[tokio::test]
 async fn requests_without_a_call_have_records() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Summary));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Summary));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let mut client = connect(&telemetry, greeter()).await;
     client.ask(json!({"jsonrpc": "2.0", "id": "p", "method": "ping"})).await;
@@ -216,7 +216,7 @@ async fn layers_are_steps_with_their_decisions() {
     fn outer(call: Call, next: Next<'_>) -> BoxFuture<'_, Outcome> {
         next.call(call)
     }
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Steps));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let mut client = connect(&telemetry, greeter().with(outer).with(Judge)).await;
     let expected = [
@@ -240,7 +240,7 @@ async fn layers_are_steps_with_their_decisions() {
 #[tokio::test]
 async fn messages_are_kept_only_for_a_reader_that_wants_them() {
     for detail in [Detail::Steps, Detail::Frames] {
-        let (telemetry, collector) = (Telemetry::default(), Collector::new(detail));
+        let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(detail));
         let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
         let mut client = connect(&telemetry, greeter()).await;
         let request = call(5, "greet", json!({}));
@@ -273,12 +273,12 @@ async fn no_record_exists_while_nobody_reads() {
     telemetry.enable_metrics();
     client.ask(call(2, "look", json!({}))).await;
     assert_eq!(recorded.load(Ordering::SeqCst), 0, "metrics need no record");
-    let collector = Collector::new(Detail::None);
+    let collector = EndedRecords::new(Detail::None);
     let bored = telemetry.subscribe(Arc::clone(&collector) as _);
     client.ask(call(3, "look", json!({}))).await;
     assert_eq!(recorded.load(Ordering::SeqCst), 0, "the reader wants nothing");
     drop(bored);
-    let reading = telemetry.subscribe(Collector::new(Detail::Summary));
+    let reading = telemetry.subscribe(EndedRecords::new(Detail::Summary));
     client.ask(call(4, "look", json!({}))).await;
     assert_eq!(recorded.load(Ordering::SeqCst), 1);
     drop(reading);
@@ -288,7 +288,7 @@ async fn no_record_exists_while_nobody_reads() {
 }
 
 /// Wants only the calls of one tool.
-struct OneTool(&'static str, Arc<Collector>);
+struct OneTool(&'static str, Arc<EndedRecords>);
 
 impl RecordReader for OneTool {
     fn wants(&self, start: &CallStart<'_>) -> Detail {
@@ -307,7 +307,7 @@ impl RecordReader for OneTool {
 #[tokio::test]
 async fn readers_get_only_the_calls_that_they_want() {
     let telemetry = Telemetry::default();
-    let (all, one) = (Collector::new(Detail::Steps), Collector::new(Detail::Frames));
+    let (all, one) = (EndedRecords::new(Detail::Steps), EndedRecords::new(Detail::Frames));
     let _all = telemetry.subscribe(Arc::clone(&all) as _);
     let _one = telemetry.subscribe(Arc::new(OneTool("greet", Arc::clone(&one))));
     let mut client = connect(&telemetry, greeter().with(Judge)).await;
@@ -344,7 +344,7 @@ impl RecordReader for Broken {
 
 #[tokio::test]
 async fn a_reader_that_panics_fails_no_call() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Summary));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Summary));
     let _broken = telemetry.subscribe(Arc::new(Broken));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let mut client = connect(&telemetry, greeter()).await;
@@ -364,7 +364,7 @@ async fn a_record_has_at_most_64_steps() {
             next.call(call).await
         })
     }
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Steps));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let mut client = connect(&telemetry, greeter().with(many).with(Judge)).await;
     client.ask(call(1, "answer", json!({}))).await;
@@ -398,7 +398,7 @@ async fn a_call_of_this_program_passes_the_whole_chain() {
         }
     }
 
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Steps));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let tell = Tool::new("tell", "Tells", |_: Nothing, context: Context| async move {
         context.progress(1.0, None, None).await;

@@ -7,14 +7,14 @@ use creole::internal::telemetry::{CallRecord, CallStart, Detail, RecordReader};
 use tokio::sync::Notify;
 
 /// Collects the records of ended calls.
-pub(super) struct Collector {
+pub(super) struct EndedRecords {
     detail: Detail,
     pub(super) started: AtomicUsize,
     ended: Mutex<Vec<Arc<CallRecord>>>,
     is_ended: Notify,
 }
 
-impl Collector {
+impl EndedRecords {
     pub(super) fn new(detail: Detail) -> Arc<Self> {
         Arc::new(Self {
             detail,
@@ -45,7 +45,7 @@ impl Collector {
     }
 }
 
-impl RecordReader for Collector {
+impl RecordReader for EndedRecords {
     fn wants(&self, _: &CallStart<'_>) -> Detail {
         self.detail
     }

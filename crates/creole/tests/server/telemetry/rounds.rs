@@ -6,7 +6,7 @@ use super::*;
 
 #[tokio::test]
 async fn input_requests_are_steps_with_their_round() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Steps));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let server = greeter().tool(Tool::new("ask", "Asks twice", two_input_requests));
     let service = server.telemetry(telemetry.clone()).start();
@@ -38,7 +38,7 @@ async fn input_requests_are_steps_with_their_round() {
 
 #[tokio::test]
 async fn the_rounds_of_a_call_of_the_stateless_era_continue_each_other() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Steps));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let server = greeter().tool(Tool::new("ask", "Asks twice", two_input_requests));
     let service = server.telemetry(telemetry.clone()).start();
@@ -59,7 +59,7 @@ async fn the_rounds_of_a_call_of_the_stateless_era_continue_each_other() {
 
 #[tokio::test]
 async fn the_work_on_a_task_continues_the_call_that_made_it() {
-    let (telemetry, collector) = (Telemetry::default(), Collector::new(Detail::Steps));
+    let (telemetry, collector) = (Telemetry::default(), EndedRecords::new(Detail::Steps));
     let _guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let work = Tool::new("work", "Works", |_: Nothing| async { "done" });
     let server = greeter().tool(work.task(TaskSupport::Required)).with(Judge);

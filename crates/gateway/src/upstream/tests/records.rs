@@ -27,9 +27,9 @@ const INPUT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Collects the records of ended calls.
 #[derive(Default)]
-struct Collector(Mutex<Vec<Arc<CallRecord>>>);
+struct GatewayRecords(Mutex<Vec<Arc<CallRecord>>>);
 
-impl Collector {
+impl GatewayRecords {
     /// Removes the records of the calls of a server.
     fn take_calls(&self) -> Vec<Arc<CallRecord>> {
         let mut records = std::mem::take(&mut *self.0.lock().unwrap());
@@ -38,7 +38,7 @@ impl Collector {
     }
 }
 
-impl RecordReader for Collector {
+impl RecordReader for GatewayRecords {
     fn wants(&self, _: &CallStart<'_>) -> Detail {
         Detail::Frames
     }
@@ -91,14 +91,14 @@ fn rules(revision: &str) -> &'static Rules {
 struct Gateway {
     service: Service,
     upstream: Arc<Upstream>,
-    collector: Arc<Collector>,
+    collector: Arc<GatewayRecords>,
     _guard: creole::internal::telemetry::ReaderGuard,
 }
 
 /// A gateway to an upstream of this revision.
 async fn gateway(name: &str, revision: &str) -> Gateway {
     connector::in_process::register(name, serve);
-    let (telemetry, collector) = (Telemetry::default(), Arc::new(Collector::default()));
+    let (telemetry, collector) = (Telemetry::default(), Arc::new(GatewayRecords::default()));
     let guard = telemetry.subscribe(Arc::clone(&collector) as _);
     let service = Server::new("gateway").telemetry(telemetry.clone()).start();
     let mut settings = UpstreamSettings::new(Address::Child(Program::new(name, "none")));
@@ -315,4 +315,30 @@ async fn the_gateway_records_its_own_work() {
     let tools = records.iter().find(|record| record.method == "tools/list").unwrap();
     assert_eq!(&*tools.target, "records-work");
     assert_eq!(requests(tools).len(), 1);
+}
+
+#[tokio::test]
+async fn a_redaction_is_a_change_and_its_patterns_apply_to_the_messages() {
+    use creole::internal::telemetry::Decision;
+
+    use crate::layers::{Redact, RedactScope, Redactor};
+
+    let (telemetry, records) = (Telemetry::default(), Arc::new(GatewayRecords::default()));
+    let _guard = telemetry.subscribe(Arc::clone(&records) as _);
+    let redactor = Redactor::new(&["secret".to_owned()], &[], "***").unwrap();
+    let service = Server::new("keeper")
+        .tool(Tool::new("tell", "Tells a secret", async || "a secret"))
+        .tool(Tool::new("greet", "Greets", async || "hello"))
+        .with(Redact::new(redactor, RedactScope::Both))
+        .telemetry(telemetry)
+        .start();
+    for (tool, expected) in [("tell", Decision::Changed), ("greet", Decision::Passed)] {
+        crate::layers::testing::call(&service, "ann", tool, "{}").await;
+        let record = records.take_calls().remove(0);
+        let steps = record.steps();
+        let StepKind::Layer { kind, decision, .. } = &steps[0].kind else { panic!("{steps:?}") };
+        assert_eq!((*kind, *decision), ("redact", expected));
+        let redact = record.redactor().expect("the server redacts");
+        assert_eq!(redact(r#"{"text":"a secret"}"#), r#"{"text":"a ***"}"#);
+    }
 }

@@ -114,3 +114,24 @@ fn a_replacement_is_no_template() {
     redactor.redact_text(&mut text);
     assert_eq!(text, "$1");
 }
+
+#[test]
+fn messages_in_records_are_redacted_in_both_directions() {
+    let messages = [
+        (
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"user":{"email":"a@b"},"data":"sk-1"}}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"user":{"email":"[redacted]"},"data":"[redacted]"}}}"#,
+        ),
+        (
+            r#"{"id":1,"result":{"structuredContent":{"list":[{"key/s":"x"}]},"content":[{"text":"sk-2"}]}}"#,
+            r#"{"id":1,"result":{"structuredContent":{"list":[{"key/s":"[redacted]"}]},"content":[{"text":"[redacted]"}]}}"#,
+        ),
+        // The start of a long message may end before the secret does.
+        (r#"{"id":1,"params":{"arguments":{"user":{"ema"#, "[redacted]"),
+    ];
+    for (message, expected) in messages {
+        assert_eq!(results().redact_text(message).as_deref(), Some(expected));
+    }
+    let patterns = Redactor::new(&["sk-[a-z0-9]+".to_owned()], &[], "-").unwrap();
+    assert_eq!(patterns.redact_message("{\"a\":\"sk-1"), "{\"a\":\"-");
+}
