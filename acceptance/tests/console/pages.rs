@@ -2,6 +2,7 @@
 
 use creole_acceptance::gateway::StatelessClient;
 use creole_acceptance::peers::browser::Browser;
+use creole_test_wait::blocking::eventually;
 use serde_json::json;
 
 use crate::{Console, pictures};
@@ -93,5 +94,32 @@ fn every_page_is_accessible_in_both_schemes_narrow_and_wide() {
         }
     }
     assert_eq!(problems, Vec::<String>::new());
+    browser.assert_harmless();
+}
+
+#[test]
+fn pages_stay_as_they_are_when_new_data_arrives() {
+    let console = full();
+    let Some(mut browser) = console.browser() else { return };
+    for (place, path, parts) in [
+        ("#/overview", "/api/v1/overview", &[".tile >> nth=6", ".chart", "td >> text=behind"][..]),
+        (
+            "#/upstreams/behind",
+            "/api/v1/upstreams/behind",
+            &["dl.facts", "text=Standard error"][..],
+        ),
+        ("#/sessions", "/api/v1/sessions", &[".empty, td"][..]),
+    ] {
+        browser.open(place);
+        let asked = |browser: &mut Browser| {
+            let seen = browser.seen();
+            seen["requests"].as_array().unwrap().iter().filter(|it| it["path"] == path).count()
+        };
+        let before = asked(&mut browser);
+        eventually("the page asked several times", || asked(&mut browser) >= before + 3);
+        for part in parts {
+            browser.wait(part);
+        }
+    }
     browser.assert_harmless();
 }

@@ -168,16 +168,15 @@ export function loading(busy = 'Loading…') {
   let isShown = false;
   return {
     node: h('div', null, trouble, node),
-    /** @param {...import('./dom.js').Child} children */
-    show(...children) {
+    /** Shows what this makes. It is made once: later data changes it in place. @param {() => import('./dom.js').Child} make */
+    show(make) {
       fill(trouble);
       if (isShown) return;
       isShown = true;
       node.className = '';
-      fill(node, ...children);
+      fill(node, make());
     },
     /** @param {any} error @param {() => void} [again] */
     fail(error, again) { fill(trouble, failure(error, again)); if (!isShown) fill(node); },
-    get isShown() { return isShown; },
   };
 }

@@ -46,7 +46,7 @@ export function page({ path: [upstream, tool], until, may, setTitle }) {
       changes.length > 0 ? section('What changed', changes.map((it) => member(it, risks)))
         : section(pin.approved ? 'Definition' : 'New definition', pin.approved && h('p', { class: 'muted' }, 'The present definition is the approved one.'), h('pre', { class: 'panel', tabindex: '0' }, pin.present ? stringify(parse(pin.present), 2) : 'The upstream does not have it now.')));
     fill(actions, may('approve') && pin.state !== 'approved' && pin.present ? [button('Reject', () => decide('reject')), button('Approve…', () => decide('approve'), { class: 'primary' })] : []);
-    shown.show(body);
+    shown.show(() => body);
   };
   const decide = async (verb) => {
     const digest = pin.sha256;

@@ -32,7 +32,7 @@ export function page({ until, query }) {
     keyed(body, wanted, (pin) => `${pin.upstream}\n${pin.tool}`, make);
     node.hidden = wanted.length === 0;
     none.hidden = wanted.length > 0;
-    shown.show(node, none);
+    shown.show(() => [node, none]);
   }, (error) => shown.fail(error));
   return [heading('Approvals', { beside: summary, lead: 'A tool that changed after its approval is not served until somebody has read the change.', actions: all && link('Only what waits', '#/approvals', { class: 'button' }) }), shown.node];
 }

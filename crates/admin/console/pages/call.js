@@ -70,7 +70,7 @@ export function page({ path: [id], until, may, setTitle }) {
       const again = may('operate') && ['tools/call', 'prompts/get'].includes(call.method) && link('Run again in Try', address(['tools'], { server: call.server, q: call.target, kind: call.method === 'tools/call' ? '' : 'prompt' }), { class: 'button' });
       fill(head, heading(call.target || call.method, { above: [link('Calls', '#/calls'), ` / ${id.slice(0, 8)}`], beside: [outcome(call), tag(call.method), call.translation === 'parked' && tag(`parked, ${rounds} round${rounds === 1 ? '' : 's'}`, 'warn')], actions: again }));
       fill(body, summary(call), section('Timeline', timeline(call)), section('Both sides', payloads(call, may('operate'))));
-      shown.show(body);
+      shown.show(() => body);
     }
     if (call.state === 'ended' && call.payloads !== 'captured') stop.abort();
   }, (error) => { fill(body); drawn = ''; shown.fail(error); });

@@ -70,7 +70,7 @@ export function page({ query, setQuery, until, may, self }) {
     try {
       const { items } = await get(`/calls?limit=${MOST_SHOWN}&${search}`, { until: leaving });
       take(items.reverse());
-      shown.show(h('div', { class: 'stack' }, node, none));
+      shown.show(() => [node, none]);
     } catch (error) {
       if (leaving.aborted) return;
       shown.fail(error, start);

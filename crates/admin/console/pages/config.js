@@ -44,7 +44,7 @@ export function page({ query, until }) {
       h('div', { class: 'columns' }, section(isRefused ? 'Refused file' : 'File', choice && h('div', { class: 'filters' }, choice),
         text === undefined ? empty('No file', 'The process was started from the command line alone.') : [source(text, isRefused || !refused ? config.diagnostics ?? [] : [], target), h('div', null, copyButton(() => text, 'Copy'))]),
       config.effective?.length > 0 && section('Effective values', node)));
-    shown.show(body);
+    shown.show(() => body);
     if (target && drawn === '') queueMicrotask(() => document.getElementById(`line-${target}`)?.scrollIntoView({ block: 'center' }));
   };
   poll('/config', 5000, until, (config) => { const text = JSON.stringify(config); if (text !== drawn) { draw(config); drawn = text; } }, (error) => shown.fail(error));

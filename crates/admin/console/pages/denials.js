@@ -40,7 +40,7 @@ export function page({ until, query, setQuery }) {
       denials.update(data.items);
       denials.node.hidden = data.items.length === 0;
       none.hidden = data.items.length > 0;
-      shown.show(denials.node, none);
+      shown.show(() => [denials.node, none]);
     }, (error) => shown.fail(error));
   };
   const hours = query.get('hours') ?? '24';

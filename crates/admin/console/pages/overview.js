@@ -81,7 +81,7 @@ export function page({ until }) {
     denials.update(data.refusals.groups);
     denials.node.hidden = data.refusals.groups.length === 0;
     fill(refused, data.refusals.groups.length === 0 && h('p', { class: 'muted' }, 'Nobody was refused anything.'), data.refusals.total > 0 && link(`All denials (${count(data.refusals.total)})`, '#/denials'));
-    shown.show(h('div', { class: 'sections' }, h('div', { class: 'stack' }, health, alerts),
+    shown.show(() => h('div', { class: 'sections' }, h('div', { class: 'stack' }, health, alerts),
       h('dl', { class: 'tiles' }, Object.values(tiles).map((it) => it.node)),
       h('section', { 'aria-labelledby': 'traffic' }, h('div', { class: 'page-head' }, h('h2', { id: 'traffic' }, 'Calls'), ranges), chart),
       section('Upstreams', upstreams.node, noUpstreams), section('Refusals of the last hour', denials.node, refused)));

@@ -52,7 +52,7 @@ export function page({ query, until, may }) {
     keyed(body, items, (it) => it.id, make);
     node.hidden = items.length === 0;
     none.hidden = items.length > 0;
-    shown.show(node, none);
+    shown.show(() => [node, none]);
   }, (error) => shown.fail(error));
   return [heading(list.name, { beside: summary, lead: 'Ids are hashes: they name a thing here and open nothing.' }),
     tabs('Lists', Object.entries(LISTS).map(([name, one]) => ({ name: one.name, href: address(['sessions'], { list: name === 'sessions' ? '' : name }), current: name === kind }))), trouble, shown.node];

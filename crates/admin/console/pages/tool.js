@@ -48,7 +48,7 @@ export function page({ path: [id], query, until, may, setTitle }) {
       show(revisions.at(-1));
       parts.push(section('As a client sees it', h('div', { class: 'filters' }, labelled('Revision of the client', choice), h('div', null, copyButton(() => out.querySelector('pre').textContent, 'Copy the definition'))), out));
     } else if (definition) parts.push(section('Definition', h('pre', { class: 'panel', tabindex: '0' }, stringify(definition, 2))));
-    shown.show(h('div', { class: 'sections' }, parts));
+    shown.show(() => h('div', { class: 'sections' }, parts));
   }, (error) => shown.fail(error));
   return [head, shown.node];
 }

@@ -49,10 +49,10 @@ export function page({ query, setQuery, until }) {
   const search_ = h('input', { type: 'search', value: filter.q, placeholder: 'Name, title or description', on: { input: () => { clearTimeout(typing); typing = window.setTimeout(() => { filter.q = search_.value; load(); }, 150); } } });
   const states = select([['', 'all'], ['listed', 'listed'], ['withheld', 'withheld'], ['excluded', 'excluded']], filter.state, (value) => { filter.state = value; load(); });
   get('/servers', { until }).then(({ items }) => {
-    if (items.length === 0) { shown.show(empty('No server', 'This process serves nothing.')); return; }
+    if (items.length === 0) { shown.show(() => empty('No server', 'This process serves nothing.')); return; }
     if (!items.some((it) => it.name === filter.server)) filter.server = items[0].name;
     const kinds = tabs('Kinds', KINDS.map(([kind, name]) => ({ name, href: address(['tools'], { server: filter.server, kind }), current: kind === filter.kind })));
-    shown.show(h('div', { class: 'sections' }, kinds, h('div', { class: 'filters' }, items.length > 1 && labelled('Server', select(items.map((it) => [it.name, it.name]), filter.server, (value) => { filter.server = value; load(); })),
+    shown.show(() => h('div', { class: 'sections' }, kinds, h('div', { class: 'filters' }, items.length > 1 && labelled('Server', select(items.map((it) => [it.name, it.name]), filter.server, (value) => { filter.server = value; load(); })),
       h('div', { class: 'wide' }, labelled('Search ( / )', search_)), labelled('State', states)), result));
     load();
   }, (error) => shown.fail(error));

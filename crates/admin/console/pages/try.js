@@ -127,7 +127,7 @@ export function page({ path: [id], query, until, may, self, setTitle }) {
     const revisions = [...found.revisions ?? ['2026-07-28']].sort();
     setTitle(`Try ${item.get('name')}`);
     fill(head, heading(item.get('name'), { above: [link('Tools', '#/tools'), ' / ', link(hidden.inline(item.get('name')), address(['tools', id], { server })), ' / Try'], lead: item.get('title') ?? '' }));
-    try { shown.show(tryPart(item, found.name, { until, self, query, revisions })); } catch (error) { shown.fail(error); }
+    try { shown.show(() => tryPart(item, found.name, { until, self, query, revisions })); } catch (error) { shown.fail(error); }
   }, (error) => shown.fail(error));
   return [head, shown.node];
 }

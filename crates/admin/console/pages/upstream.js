@@ -64,7 +64,7 @@ export function page({ path: [name], until, may, setTitle }) {
     const text = JSON.stringify(stable);
     if (text !== drawn) { drawn = text; fill(rest, details(it)); }
     reset.disabled = it.breaker === 'none' || it.breaker === 'closed' || it.breaker === undefined;
-    shown.show(h('div', { class: 'sections' }, top, rest));
+    shown.show(() => h('div', { class: 'sections' }, top, rest));
   }, (error) => shown.fail(error));
   const act = (action, done) => async () => {
     if (action === 'restart' && !await ask(`Restart ${name}?`, 'Calls that it works on fail. Others wait for the start.', 'Restart')) return;
