@@ -38,7 +38,7 @@ use crate::registry::Announcement;
 use crate::server::Service;
 use crate::sync::Mutex;
 use crate::telemetry::Modes;
-use crate::telemetry::facts::RequestFacts;
+use crate::telemetry::facts::{RequestFacts, Transport};
 use crate::telemetry::record::CallRecord;
 use crate::telemetry::trace::CurrentSpan;
 use calls::OpenCall;
@@ -57,6 +57,9 @@ pub(crate) trait FrameSink: Send + 'static {
     /// Whether calls have streams of their own. A call then stays registered as long as its listener, so that the
     /// notifications find their stream.
     const HAS_STREAMS: bool;
+
+    /// The transport, for the telemetry.
+    const TRANSPORT: Transport;
 
     /// Takes the frames out of the outbox, or leaves them there for a later write. Frames without a call belong to the
     /// stream `current`.

@@ -108,7 +108,12 @@ impl<S: FrameSink> HostState<S> {
     ) -> RequestFacts {
         match caller.and_then(|caller| caller.source) {
             Some(source) => source.facts(service.modes()),
-            None => RequestFacts { frame: self.received.clone(), ..RequestFacts::default() },
+            // A message that the transport itself rejects has no caller.
+            None => RequestFacts {
+                transport: S::TRANSPORT,
+                frame: self.received.clone(),
+                ..RequestFacts::default()
+            },
         }
     }
 

@@ -117,4 +117,11 @@ async fn a_message_that_cannot_be_read_has_a_record() {
     endpoint.handle(post(&[], &wrong)).await;
     let end = collector.take("_OTHER").end().unwrap().outcome;
     assert!(matches!(end, CallOutcome::Fault(FaultKind::InvalidRequest, Some(_))), "{end:?}");
+    let mut mismatched = modern_call("greet");
+    mismatched.headers_mut().insert("mcp-name", "other".parse().unwrap());
+    endpoint.handle(mismatched).await;
+    let record = collector.take("_OTHER");
+    let end = record.end().unwrap().outcome;
+    assert!(matches!(end, CallOutcome::Fault(FaultKind::HeaderMismatch, Some(-32020))), "{end:?}");
+    assert_eq!(record.transport, Transport::Http { version: "1.1" });
 }

@@ -14,6 +14,7 @@ use crate::serve::lines::turn::ServingTurn;
 use crate::server::Service;
 use crate::stream::ByteSink;
 use crate::telemetry::Modes;
+use crate::telemetry::facts::Transport;
 use crate::telemetry::frames::CapturedFrame;
 use crate::telemetry::request_log;
 
@@ -81,6 +82,7 @@ impl<I: Send + 'static> FrameSink for LineSink<I> {
     // A connection is one process or one program: it keeps its buffers.
     const FREES_BUFFERS: bool = false;
     const HAS_STREAMS: bool = false;
+    const TRANSPORT: Transport = Transport::Pipe;
 
     fn take_frames(&mut self, _: &mut Outbox, _: &OpenCalls, _: StreamKey) {
         // The outbox is the buffer that is written from.

@@ -19,6 +19,7 @@ use crate::host::{
 use crate::principal::Principal;
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream, StreamEvent};
 use crate::server::Service;
+use crate::telemetry::facts::Transport;
 use crate::telemetry::request_log;
 
 /// How long a stream is kept after its response was written, for a client that did not receive it.
@@ -57,6 +58,7 @@ impl FrameSink for ResponseStreams {
     // Most sessions are idle most of the time.
     const FREES_BUFFERS: bool = true;
     const HAS_STREAMS: bool = true;
+    const TRANSPORT: Transport = Transport::Http { version: "1.1" };
 
     fn take_frames(&mut self, outbox: &mut Outbox, calls: &OpenCalls, current: StreamKey) {
         if let Some((route, role)) = only_frame(outbox) {
