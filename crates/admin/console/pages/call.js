@@ -26,7 +26,7 @@ function timeline(call) {
   const whole = Math.max(call.duration_ms ?? 0, ...(call.steps ?? []).map((it) => it.start_ms + it.duration_ms));
   const { node, body, row } = table('Timeline', [['Step', 'key'], 'What', 'How', ['Took', 'num'], ['When', 'bar-cell']]);
   node.classList.add('steps');
-  body.append(row(['call', `${call.method} ${call.target}`, call.outcome ?? 'in flight', duration(call.duration_ms), span('call', 0, call.duration_ms ?? whole, whole)]));
+  body.append(row(['call', `${call.method} ${call.target}`, (call.outcome ?? 'in flight').replaceAll('_', ' '), duration(call.duration_ms), span('call', 0, call.duration_ms ?? whole, whole)]));
   const depths = new Map();
   for (const step of call.steps ?? []) {
     const [name, what, how] = describe(step);

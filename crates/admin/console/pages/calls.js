@@ -16,7 +16,7 @@ export const eras = (it) => it.upstream_revision && it.upstream_revision !== it.
 export const outcome = (it) => it.state === 'active' ? state('active', 'in flight') : it.denied_by ? state('denied') : state(it.outcome ?? 'ended', it.fault ?? undefined);
 
 const cells = (it) => [
-  link(clock(it.started), address(['calls', it.id]), { class: 'mono' }), it.principal ?? '–', it.upstream ? `${it.server} → ${it.upstream}` : it.server, it.method, it.target || '–', eras(it), outcome(it), it.state === 'active' ? '…' : duration(it.duration_ms),
+  link(clock(it.started), address(['calls', it.id]), { class: 'mono' }), it.principal ?? '–', it.upstream && it.server ? `${it.server} → ${it.upstream}` : it.server || 'gateway', it.method, it.target || '–', eras(it), outcome(it), it.state === 'active' ? '…' : duration(it.duration_ms),
 ];
 
 /** @param {import('../app.js').Context} context */
