@@ -92,6 +92,8 @@ Commands:
   completions  Print a completion script for a shell
   man          Print the manual, or write one page per command
   console      Print a link that signs in to the console of a running server
+  top          Show the upstreams of a running server: rates, latencies, errors and calls in flight
+  trace        Print what happens in a call of a running server: layers, upstreams and translation
   approve      Show withheld tools whose definitions changed, and approve them
   help         Print this message or the help of the given subcommand(s)
 

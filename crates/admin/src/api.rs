@@ -1,13 +1,20 @@
 //! The handlers of the API, and the table of its routes.
 
+mod audit;
 mod calls;
 mod captures;
+mod config;
 mod denials;
 mod document;
+mod items;
 pub(crate) mod metrics;
 mod overview;
+mod pins;
+mod process;
 pub(crate) mod readiness;
+pub(crate) mod run;
 mod session;
+mod sessions;
 mod upstreams;
 
 use crate::routes::Route;
@@ -19,7 +26,14 @@ pub(crate) fn routes() -> Vec<Route> {
         overview::routes(),
         upstreams::routes(),
         calls::routes(),
+        run::routes(),
         captures::routes(),
+        items::routes(),
+        sessions::routes(),
+        pins::routes(),
+        config::routes(),
+        process::routes(),
+        audit::routes(),
         denials::routes(),
         document::routes(),
     ];

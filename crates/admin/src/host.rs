@@ -26,6 +26,11 @@ pub trait AdminHost: Send + Sync + 'static {
         None
     }
 
+    /// The files with pinned tools.
+    fn pin_files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// The files of the audit log, the newest first. Empty if there are none.
     fn audit_files(&self) -> Vec<PathBuf> {
         Vec::new()

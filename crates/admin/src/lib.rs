@@ -3,8 +3,6 @@
 //! The listener is separate from that of the protocol, and off unless it is configured. It needs a credential on every
 //! request of its API, and no cookie exists. The process tells it about itself by an [`AdminHost`].
 
-#![allow(dead_code, reason = "the routes that use the rest follow")]
-
 mod access;
 mod api;
 mod client;
@@ -36,6 +34,7 @@ pub use serve::AdminListener;
 pub use settings::{AdminAddress, AdminSettings, CapturePolicy, Role};
 
 use access::Access;
+use api::run::Runs;
 use live::LiveView;
 
 /// Maximum number of event streams.
@@ -48,6 +47,8 @@ struct Admin {
     telemetry: Telemetry,
     access: Access,
     live: LiveView,
+    /// The operations that run.
+    runs: Runs,
     /// The places of event streams.
     streams: Arc<Semaphore>,
     /// Random, for the names that the API gives to things whose own names are secrets.

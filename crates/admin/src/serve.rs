@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::access::{Access, Caller, LinkFile};
+use crate::api::run::Runs;
 use crate::host::{AdminHost, Stage};
 use crate::http::body::AdminBody;
 use crate::http::headers;
@@ -107,6 +108,7 @@ impl AdminListener {
             telemetry,
             access,
             live,
+            runs: Runs::default(),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             replica: random_id().unwrap_or_default(),
             started: (SystemTime::now(), Instant::now()),

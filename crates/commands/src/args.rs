@@ -8,7 +8,7 @@ mod policy;
 mod setup;
 mod verbs;
 
-pub(crate) use admin::{AdminArgs, ConsoleArgs};
+pub(crate) use admin::{AdminArgs, ConsoleArgs, TopArgs, TraceArgs};
 pub(crate) use audit::{AuditCommand, AuditSearchArgs, AuditVerifyArgs};
 pub(crate) use login::{ClientArgs, LoginArgs, LoginsArgs, LogoutArgs};
 pub(crate) use policy::{
@@ -107,6 +107,10 @@ pub(crate) enum Command {
     Reap,
     /// Print a link that signs in to the console of a running server.
     Console(LazyArgs<ConsoleArgs>),
+    /// Show the upstreams of a running server: rates, latencies, errors and calls in flight.
+    Top(LazyArgs<TopArgs>),
+    /// Print what happens in a call of a running server: layers, upstreams and translation.
+    Trace(LazyArgs<TraceArgs>),
     /// Show withheld tools whose definitions changed, and approve them.
     Approve(LazyArgs<ApproveArgs>),
 }

@@ -51,6 +51,8 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
             Ok(())
         }
         Command::Console(args) => admin::console::run(args),
+        Command::Top(args) => admin::top::run(args),
+        Command::Trace(args) => admin::trace::run(args),
         Command::Approve(args) => approve::run(args),
     }
 }

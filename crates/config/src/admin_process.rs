@@ -1,5 +1,7 @@
 //! The process as the admin listener sees it.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use creole::auth::{AuthError, AuthSettings, Authenticator};
@@ -13,6 +15,8 @@ use creole_tools::PackOptions;
 
 use crate::plan::admin::AdminPlan;
 use crate::plan::http::HttpPlan;
+use crate::plan::layer::LayerPlan;
+use crate::redacted_text::redacted;
 use crate::reload::{RejectedReload, Reloader};
 
 /// A running process.
@@ -77,8 +81,8 @@ impl AdminHost for AdminProcess {
     fn config(&self) -> ConfigView {
         let history = self.reloader.history();
         ConfigView {
-            file: self.reloader.file().map(std::path::Path::to_path_buf),
-            text: None,
+            file: self.reloader.file().map(Path::to_path_buf),
+            text: history.text.as_deref().map(redact_config),
             digest: digest_text(history.text.as_deref()),
             loaded: Some(history.loaded),
             effective: Vec::new(),
@@ -88,12 +92,41 @@ impl AdminHost for AdminProcess {
         }
     }
 
+    fn pin_files(&self) -> Vec<PathBuf> {
+        let plan = Arc::clone(&self.reloader.history().plan);
+        let servers = std::iter::once(&plan.server).chain(&plan.other_servers);
+        let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
+        let layers = servers.flat_map(|server| &server.chain).chain(behind);
+        let files = layers.filter_map(|layer| match layer {
+            LayerPlan::Pin(file) => Some(file.clone()),
+            _ => None,
+        });
+        files.collect::<BTreeSet<PathBuf>>().into_iter().collect()
+    }
+
+    fn audit_files(&self) -> Vec<PathBuf> {
+        let plan = Arc::clone(&self.reloader.history().plan);
+        let servers = std::iter::once(&plan.server).chain(&plan.other_servers);
+        let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
+        let layers = servers.flat_map(|server| &server.chain).chain(behind);
+        let files = layers.flat_map(|layer| match layer {
+            LayerPlan::Audit(audit) => audit.existing_files(),
+            _ => Vec::new(),
+        });
+        files.collect::<BTreeSet<PathBuf>>().into_iter().collect()
+    }
+
     fn stage(&self) -> Stage {
         match self.http.as_ref().map(|http| http.drain.stage()) {
             None | Some(DrainStage::Serving) => Stage::Running,
             Some(_) => Stage::Draining,
         }
     }
+}
+
+/// The text of a configuration with secrets replaced. A value that names a variable is no secret.
+fn redact_config(text: &str) -> String {
+    redacted(text)
 }
 
 fn digest_text(text: Option<&str>) -> String {
@@ -124,7 +157,7 @@ fn refused(rejection: &RejectedReload) -> RefusedConfig {
     };
     RefusedConfig {
         at: rejection.at,
-        text: None,
+        text: rejection.text.as_deref().map(redact_config),
         digest: digest_text(rejection.text.as_deref()),
         diagnostics: vec![diagnostic],
         restart_needed: rejection.restart_needed.into_iter().map(str::to_owned).collect(),
@@ -161,9 +194,9 @@ pub fn admin_settings(plan: &AdminPlan) -> Result<AdminSettings, AuthError> {
 
 /// The folder of files that only the running process needs: `creole` in the runtime folder of the user, or else `run` in
 /// the data folder.
-pub fn runtime_folder() -> Option<std::path::PathBuf> {
+pub fn runtime_folder() -> Option<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|name| !name.is_empty());
-    let runtime = runtime.map(|folder| std::path::PathBuf::from(folder).join("creole"));
+    let runtime = runtime.map(|folder| PathBuf::from(folder).join("creole"));
     let default = || PackOptions::default().data_directory().map(|folder| folder.join("run"));
     runtime.or_else(default)
 }

@@ -23,6 +23,7 @@ mod assemble;
 mod instance;
 mod logins;
 mod policy_cases;
+mod redacted_text;
 mod reload;
 mod resources;
 mod script_layer;

@@ -122,7 +122,7 @@ impl Context {
         debug: bool,
         record: Option<Arc<CallRecord>>,
     ) -> Self {
-        let Origin { principal, session_name: session, scopes } = origin;
+        let Origin { principal, session_name: session, scopes, .. } = origin;
         let stands_alone = session.is_none();
         // Without sessions a caller is not tied to other requests of its connection.
         let session = session.filter(|_| caller.rules.has_sessions);

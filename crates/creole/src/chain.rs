@@ -1,6 +1,7 @@
 //! The chain: middleware layers around an endpoint.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
@@ -47,6 +48,17 @@ pub trait ViewerClass: Send + Sync {
 
     /// Whether its callers may send a request about the tasks of this tool.
     fn sees_task(&self, method: &'static str, tool: &str) -> bool;
+}
+
+/// The state of a layer that refuses calls to an upstream that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerStatus {
+    /// `closed`, `open` or `half_open`.
+    pub state: &'static str,
+    /// How many calls have failed in a row.
+    pub failures: u32,
+    /// How long calls are refused.
+    pub wait: Option<Duration>,
 }
 
 /// A layer around an endpoint: it may reject, delay or change a call, or rewrite its outcome.
@@ -127,6 +139,18 @@ pub trait Middleware: Send + Sync {
     /// per change. Called every few seconds, on a thread that may wait for a file.
     #[doc(hidden)]
     fn definitions_changed(&self) -> bool {
+        false
+    }
+
+    /// The state of a circuit breaker, if the layer is one.
+    #[doc(hidden)]
+    fn breaker_status(&self) -> Option<BreakerStatus> {
+        None
+    }
+
+    /// Lets calls pass again, if the layer is a circuit breaker. Returns whether it is one.
+    #[doc(hidden)]
+    fn reset_breaker(&self) -> bool {
         false
     }
 

@@ -38,7 +38,7 @@ use crate::registry::Announcement;
 use crate::server::Service;
 use crate::sync::Mutex;
 use crate::telemetry::Modes;
-use crate::telemetry::facts::{RequestFacts, Transport};
+use crate::telemetry::facts::{RequestFacts, Transport, Via};
 use crate::telemetry::record::CallRecord;
 use crate::telemetry::trace::CurrentSpan;
 use calls::OpenCall;
@@ -187,7 +187,10 @@ impl<S: FrameSink> MachineHost<S> {
             None => self.origin.clone(),
         };
         let facts = || {
-            let facts = state.request_facts(&self.service, caller);
+            let mut facts = state.request_facts(&self.service, caller);
+            if self.origin.via != Via::Mcp {
+                facts.via = self.origin.via;
+            }
             match state.machine.request_of(key) {
                 Some((method, id)) => {
                     let is_recorded = self.service.modes().contains(Modes::RECORDS);

@@ -30,7 +30,7 @@ pub mod credentials {
 /// Endpoints, and the operations on all layers of a chain.
 pub mod chain {
     pub use crate::chain::{
-        Endpoint, ViewerClass, admits_unlisted, definitions_changed, reassign_names,
+        BreakerStatus, Endpoint, ViewerClass, admits_unlisted, definitions_changed, reassign_names,
         resource_updated, rewrite_definition, rewrite_input_request, save_definitions,
         unmatched_patterns, viewer_class, withheld_fault,
     };
@@ -93,6 +93,7 @@ pub mod front_matter {
 pub mod http {
     pub use crate::auth::AuthDecision;
     pub use crate::auth::challenge::Challenge;
+    pub use crate::serve::http::mcp::endpoint::inspect::InspectedSession;
     pub use crate::serve::http::mcp::response::McpBody;
     pub use crate::serve::http::web::handler::{
         Admission, Authenticate, ErrorResponse, HttpHandler,
@@ -129,8 +130,8 @@ pub mod name_patterns {
 /// Items of other servers in a registry.
 pub mod registry {
     pub use crate::registry::{
-        Announcement, ItemSource, NameCollision, Recipients, RemoteItem, RemoteServer, SessionList,
-        SessionLists, UnlistedItem,
+        Announcement, InspectedItem, ItemSource, NameCollision, Recipients, RemoteItem,
+        RemoteServer, SessionList, SessionLists, UnlistedItem, WithheldTool,
     };
 }
 

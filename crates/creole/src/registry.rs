@@ -4,6 +4,7 @@ mod catalogue;
 mod class_lists;
 mod collisions;
 mod endpoint;
+mod inspect;
 mod remote;
 mod replacement;
 mod schema_style;
@@ -48,6 +49,7 @@ use skill_index::SkillIndex;
 
 pub use crate::call::announcement::{Announcement, Recipients};
 pub use collisions::NameCollision;
+pub use inspect::{InspectedItem, WithheldTool};
 pub use remote::{ItemSource, RemoteItem, RemoteServer};
 pub use session_lists::{SessionList, SessionLists, UnlistedItem};
 

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use creole::internal::call::ConnectionId;
-use creole::internal::chain::Endpoint;
+use creole::internal::chain::{BreakerStatus, Endpoint};
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
@@ -26,7 +26,10 @@ use creole_proto::operation::Outcome;
 pub use crate::layers::definitions::filter::{Filter, FilterSettings};
 pub(crate) use crate::layers::definitions::hints::Hints;
 pub use crate::layers::definitions::json_edit::newest_json;
-pub use crate::layers::definitions::pin::{ChangedTool, Pin, approve, changed_tools};
+pub use crate::layers::definitions::pin::{
+    ChangedTool, Difference, Pin, PinDecision, PinDecisionOutcome, PinView, approve, changed_tools,
+    decide, pins,
+};
 pub use crate::layers::definitions::rename::{Rename, RenameSettings};
 pub use crate::layers::definitions::rewrite::{Rewrite, ToolRewrite};
 pub use crate::layers::limits::breaker::{Breaker, BreakerSettings};
@@ -92,6 +95,17 @@ impl Chain {
     /// The patterns of the layers that have matched no listed item so far, as messages.
     pub fn unmatched_patterns(&self) -> Vec<String> {
         creole::internal::chain::unmatched_patterns(&self.0)
+    }
+
+    /// The state of its circuit breaker, if it has one.
+    pub fn breaker_status(&self) -> Option<BreakerStatus> {
+        self.0.iter().find_map(|layer| layer.breaker_status())
+    }
+
+    /// Lets calls pass its circuit breakers again. Returns whether it has one.
+    pub fn reset_breakers(&self) -> bool {
+        // Every one of them: a fold does not stop at the first.
+        self.0.iter().fold(false, |any, layer| layer.reset_breaker() | any)
     }
 
     /// Whether the layers admit calls of an item that was never listed.

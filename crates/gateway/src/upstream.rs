@@ -25,9 +25,10 @@ pub use creole::client::Address;
 pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use creole::internal::call::ConnectionId;
-use creole::internal::chain::Endpoint;
+use creole::internal::chain::{BreakerStatus, Endpoint};
 use creole::internal::registry::ItemSource;
 use creole::proto::fault::Fault;
 use creole::proto::operation::Outcome;
@@ -39,6 +40,15 @@ use crate::upstream::lists::{UpstreamLists, list_sync};
 use crate::upstream::park::ParkedCalls;
 use crate::upstream::startup::{Startup, StartupStatus};
 use crate::upstream::status::{StatusData, excluded_line, fault_message};
+
+/// Where an upstream is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamLocation {
+    /// The file name of a program.
+    Program(String),
+    /// A URL without credentials and query.
+    Url(String),
+}
 
 /// A server that the gateway forwards to.
 pub struct Upstream {
@@ -153,12 +163,71 @@ impl Upstream {
             revision,
             lists: declared.into_iter().map(|kind| self.lists.list_status(kind)).collect(),
             excluded: self.lists.excluded().iter().map(excluded_line).collect(),
+            excluded_items: self.lists.excluded(),
             latency,
             last_error: last_error.map(|error| UpstreamError {
                 message: self.settings.with_address(&error.message),
                 stderr: error.stderr,
             }),
         }
+    }
+
+    /// Closes all connections to the upstream, stops its program, and connects again soon.
+    pub async fn restart(&self) {
+        self.sessions.pool.close_connections().await;
+        self.end_backoff();
+    }
+
+    /// Asks the upstream whether it responds. One that is not connected is connected to, also before the planned time.
+    ///
+    /// # Errors
+    /// When it does not respond.
+    pub async fn probe(&self) -> Result<(), Fault> {
+        self.end_backoff();
+        self.sessions.gateway_connection().await?.ping().await
+    }
+
+    /// After what time the next attempt to connect begins, if the last one failed.
+    pub fn next_start(&self) -> Option<Duration> {
+        self.sessions.connector.next_start()
+    }
+
+    /// The state of its circuit breaker, if it has one.
+    pub fn breaker_status(&self) -> Option<BreakerStatus> {
+        self.settings.chain.breaker_status()
+    }
+
+    /// Lets calls pass its circuit breakers again. Returns whether it has one.
+    pub fn reset_breakers(&self) -> bool {
+        self.settings.chain.reset_breakers()
+    }
+
+    /// The program without its arguments, or the address without credentials and query.
+    pub fn location(&self) -> UpstreamLocation {
+        match &self.settings.address {
+            Address::Child(program) => {
+                let file = std::path::Path::new(&program.command).file_name();
+                let file = file.unwrap_or(&program.command);
+                UpstreamLocation::Program(file.to_string_lossy().into_owned())
+            }
+            Address::Http(target) => {
+                let url = target.url();
+                let host = url.host().unwrap_or_default();
+                let port = url.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+                let scheme = url.scheme_str().unwrap_or("http");
+                UpstreamLocation::Url(format!("{scheme}://{host}{port}{}", url.path()))
+            }
+        }
+    }
+
+    /// The parked calls: the digest of the id, and who called.
+    pub fn parked_calls(&self) -> Vec<(String, String)> {
+        self.forwarder.parked_calls.list()
+    }
+
+    /// Ends the parked call with this digest; whether there was one.
+    pub fn end_parked_call(&self, digest: &str) -> bool {
+        self.forwarder.parked_calls.end(digest)
     }
 
     /// Closes all connections to the upstream gracefully.

@@ -1,13 +1,15 @@
 //! The process at a glance.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use creole::internal::telemetry::metrics::{Snapshot, table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::api::denials;
-use crate::api::upstreams::{self, UpstreamStateName, UpstreamSummary};
+use crate::api::upstreams::{self, UpstreamStateName, UpstreamSummary, gauge, total};
+use crate::api::{denials, pins};
 use crate::http::problem::Problem;
 use crate::live::denials::DenialGroup;
 use crate::live::samples::{Points, Rates, read_counters};
@@ -56,6 +58,18 @@ struct Totals {
     calls: u64,
     /// Those that failed.
     errors: u64,
+    /// Calls that run.
+    active: usize,
+    /// Sessions of clients.
+    sessions: usize,
+    /// Event streams to clients.
+    streams: usize,
+    /// Calls that wait for input.
+    parked: usize,
+    /// Tasks, by their status.
+    tasks: BTreeMap<String, usize>,
+    /// Tools whose definitions changed and are not approved.
+    withheld: usize,
     /// Refused calls since the recording began.
     denied: u64,
 }
@@ -101,7 +115,9 @@ struct Refusals {
 }
 
 async fn show(admin: Arc<Admin>, _: ApiRequest) -> Result<Overview, Problem> {
-    let counters = read_counters(&admin.telemetry.metrics().collect());
+    let snapshot = admin.telemetry.metrics().collect();
+    let counters = read_counters(&snapshot);
+    let withheld = pins::withheld(&admin).await;
     let (minute, quarter) = admin.live.samples.rates(&counters);
     let (fine, coarse) = admin.live.samples.points(&counters);
     let upstreams = upstreams::summaries(&admin);
@@ -113,11 +129,17 @@ async fn show(admin: Arc<Admin>, _: ApiRequest) -> Result<Overview, Problem> {
         totals: Totals {
             calls: counters.servers.values().map(|counter| counter.calls).sum(),
             errors: counters.servers.values().map(|counter| counter.errors).sum(),
+            active: total(&snapshot, &table::CALLS_ACTIVE),
+            sessions: total(&snapshot, &table::SESSIONS),
+            streams: total(&snapshot, &table::STREAMS),
+            parked: total(&snapshot, &table::PARKED_CALLS),
+            tasks: tasks(&snapshot),
+            withheld,
             denied: admin.live.denials().total(),
         },
         rates: OverTime { minute, quarter },
         points: OverTime { minute: fine, quarter: coarse },
-        alerts: alerts(&admin, &upstreams),
+        alerts: alerts(&admin, &upstreams, withheld),
         upstreams,
         servers: admin
             .host
@@ -136,10 +158,28 @@ async fn show(admin: Arc<Admin>, _: ApiRequest) -> Result<Overview, Problem> {
     })
 }
 
-fn alerts(admin: &Admin, upstreams: &[UpstreamSummary]) -> Vec<Alert> {
+/// The tasks by their status.
+fn tasks(snapshot: &Snapshot) -> BTreeMap<String, usize> {
+    let family = snapshot.family(table::TASKS.name);
+    let series = family.into_iter().flat_map(|family| &family.series);
+    let names = series.filter_map(|series| series.labels.first()).map(ToString::to_string);
+    names.map(|name| (name.clone(), gauge(snapshot, &table::TASKS, &name, None))).collect()
+}
+
+fn alerts(admin: &Admin, upstreams: &[UpstreamSummary], withheld: usize) -> Vec<Alert> {
     let mut alerts = Vec::new();
+    if withheld > 0 {
+        let (tools, verb) = if withheld == 1 { ("tool", "is") } else { ("tools", "are") };
+        alerts.push(Alert {
+            code: "tools-withheld",
+            severity: "warning",
+            text: format!("{withheld} changed {tools} {verb} not approved"),
+            target: None,
+            since: None,
+        });
+    }
     for upstream in upstreams {
-        if matches!(upstream.state, UpstreamStateName::Backoff | UpstreamStateName::Dead) {
+        if upstream.state == UpstreamStateName::Backoff {
             let reason = upstream.note.as_deref().unwrap_or("no reason is known");
             alerts.push(Alert {
                 code: "upstream-failed",
@@ -149,6 +189,15 @@ fn alerts(admin: &Admin, upstreams: &[UpstreamSummary]) -> Vec<Alert> {
                 since: None,
             });
         }
+    }
+    for upstream in upstreams.iter().filter(|it| it.state == UpstreamStateName::Open) {
+        alerts.push(Alert {
+            code: "breaker-open",
+            severity: "warning",
+            text: format!("The circuit breaker of the upstream {} is open", upstream.name),
+            target: Some(upstream.name.clone()),
+            since: None,
+        });
     }
     if let Some(refused) = admin.host.config().refused {
         let first = refused.diagnostics.first().map_or("", |it| it.message.as_str());

@@ -2,16 +2,22 @@
 
 use std::sync::Arc;
 
-use creole_gateway::upstream::{Upstream, UpstreamState, UpstreamStatus};
+use ::http::StatusCode;
+use creole::internal::task::random_id;
+use creole::internal::telemetry::metrics::{
+    MetricDef, SeriesSnapshot, SeriesValue, Snapshot, table,
+};
+use creole_gateway::upstream::{Upstream, UpstreamLocation, UpstreamState};
 use creole_proto::model::ListKind;
 use creole_proto::revision::Revision;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Admin;
+use crate::api::session::EmptyBody;
 use crate::clock;
-use crate::http::problem::Problem;
-use crate::live::samples::{Counters, read_counters};
+use crate::http::problem::{Problem, ProblemCode};
+use crate::live::samples::read_counters;
 use crate::request::ApiRequest;
 use crate::routes::Route;
 use crate::settings::Role;
@@ -20,6 +26,27 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/upstreams", Role::Read, "All upstreams", list),
         Route::get("/upstreams/{upstream}", Role::Read, "One upstream", show),
+        Route::post::<EmptyBody, _, _, _>(
+            "/upstreams/{upstream}/restart",
+            Role::Operate,
+            StatusCode::ACCEPTED,
+            "Closes the connections of an upstream, ends its program, and connects again",
+            |admin, request| act(admin, request, UpstreamAction::Restart),
+        ),
+        Route::post::<EmptyBody, _, _, _>(
+            "/upstreams/{upstream}/probe",
+            Role::Operate,
+            StatusCode::ACCEPTED,
+            "Asks an upstream whether it responds, and connects to it without waiting",
+            |admin, request| act(admin, request, UpstreamAction::Probe),
+        ),
+        Route::post::<EmptyBody, _, _, _>(
+            "/upstreams/{upstream}/breaker/reset",
+            Role::Operate,
+            StatusCode::ACCEPTED,
+            "Lets calls pass the circuit breaker of an upstream again",
+            |admin, request| act(admin, request, UpstreamAction::ResetBreaker),
+        ),
     ]
 }
 
@@ -37,8 +64,6 @@ pub(crate) enum UpstreamStateName {
     Backoff,
     /// The circuit breaker refuses calls.
     Open,
-    /// It failed, and is not started again.
-    Dead,
 }
 
 /// An upstream in short.
@@ -69,6 +94,11 @@ pub(crate) struct UpstreamSummary {
     /// Requests per second in the last five minutes.
     calls_per_second: f64,
     items: ItemCounts,
+    /// The circuit breaker: `closed`, `open`, `half_open` or `none`.
+    breaker: &'static str,
+    /// When the next attempt to connect begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_start_ms: Option<f64>,
     /// Why it cannot be used, or what to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
@@ -83,6 +113,8 @@ struct ItemCounts {
     prompts: usize,
     /// Items that are not offered.
     excluded: usize,
+    /// Tools whose definitions changed and are not approved.
+    withheld: usize,
 }
 
 /// All upstreams.
@@ -97,6 +129,15 @@ struct UpstreamList {
 struct UpstreamDetail {
     #[serde(flatten)]
     summary: UpstreamSummary,
+    /// Its address without credentials and query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    /// The name of its program without arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<String>,
+    /// The processes of its program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<ProcessGroup>,
     /// The last failure. It may be resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<UpstreamFailure>,
@@ -107,6 +148,15 @@ struct UpstreamDetail {
     /// How long its last response to a list request took.
     #[serde(skip_serializing_if = "Option::is_none")]
     list_latency_ms: Option<f64>,
+}
+
+/// The processes of an upstream.
+#[derive(Serialize, JsonSchema)]
+struct ProcessGroup {
+    /// How many.
+    pids: usize,
+    /// Their memory.
+    memory_bytes: usize,
 }
 
 /// A failure of an upstream.
@@ -130,10 +180,67 @@ struct ListView {
     failure: Option<String>,
 }
 
+/// What an operator can do with an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum UpstreamAction {
+    Restart,
+    Probe,
+    ResetBreaker,
+}
+
+/// An action that was started.
+#[derive(Serialize, JsonSchema)]
+struct StartedAction {
+    /// The id of the operation in the log.
+    operation: String,
+    /// The upstream.
+    upstream: String,
+    /// What is done.
+    action: UpstreamAction,
+}
+
+async fn act(
+    admin: Arc<Admin>,
+    request: ApiRequest,
+    action: UpstreamAction,
+) -> Result<StartedAction, Problem> {
+    request.json::<EmptyBody>()?;
+    let upstream = find(&admin, request.name(0))?;
+    let operation = random_id()
+        .map_err(|_| Problem::new(ProblemCode::Internal, "The system has no random bytes"))?;
+    let (by, name) = (request.caller()?.name().to_owned(), upstream.name().to_owned());
+    tracing::info!(target: "creole::admin", by, operation, upstream = name, ?action, "an operator acts on an upstream");
+    match action {
+        UpstreamAction::Restart => {
+            tokio::spawn(async move { upstream.restart().await });
+        }
+        UpstreamAction::Probe => {
+            let operation = operation.clone();
+            tokio::spawn(async move {
+                if let Err(fault) = upstream.probe().await {
+                    tracing::warn!(target: "creole::admin", operation, upstream = upstream.name(), reason = fault.detail, "the upstream does not respond");
+                }
+            });
+        }
+        UpstreamAction::ResetBreaker if upstream.reset_breakers() => {}
+        UpstreamAction::ResetBreaker => {
+            let title = format!("The upstream `{name}` has no circuit breaker");
+            return Err(Problem::new(ProblemCode::Conflict, title));
+        }
+    }
+    Ok(StartedAction { operation, upstream: name, action })
+}
+
+fn find(admin: &Admin, name: &str) -> Result<Arc<Upstream>, Problem> {
+    let found = all(admin).into_iter().find(|upstream| upstream.name() == name);
+    found.ok_or_else(|| Problem::not_found("upstream", name))
+}
+
 /// All upstreams in short, in the order of the configuration.
 pub(crate) fn summaries(admin: &Admin) -> Vec<UpstreamSummary> {
-    let counters = read_counters(&admin.telemetry.metrics().collect());
-    all(admin).iter().map(|it| summary(admin, &it.status(), &counters)).collect()
+    let snapshot = admin.telemetry.metrics().collect();
+    all(admin).iter().map(|upstream| summary(admin, upstream, &snapshot)).collect()
 }
 
 /// The upstreams of all servers. Servers do not share upstreams, also not those of the same name.
@@ -142,13 +249,23 @@ fn all(admin: &Admin) -> Vec<Arc<Upstream>> {
     servers.iter().flat_map(|server| server.federation.upstreams().to_vec()).collect()
 }
 
-fn summary(admin: &Admin, status: &UpstreamStatus, counters: &Counters) -> UpstreamSummary {
+fn summary(admin: &Admin, upstream: &Upstream, snapshot: &Snapshot) -> UpstreamSummary {
+    let (status, counters) = (upstream.status(), read_counters(snapshot));
+    let (status, counters) = (&status, &counters);
+    let breaker = upstream.breaker_status();
     let rates = admin.live.samples.upstream_rates(&status.name, counters);
     let counter = counters.upstreams.get(&status.name);
     let (state, note) = match &status.state {
         UpstreamState::Waiting => (UpstreamStateName::Waiting, None),
         UpstreamState::Starting => (UpstreamStateName::Starting, None),
-        UpstreamState::Ready => (UpstreamStateName::Ready, None),
+        UpstreamState::Ready => match breaker.filter(|breaker| breaker.state == "open") {
+            Some(breaker) => {
+                let seconds = breaker.wait.unwrap_or_default().as_secs() + 1;
+                let note = format!("the circuit breaker tries again in {seconds} s");
+                (UpstreamStateName::Open, Some(note))
+            }
+            None => (UpstreamStateName::Ready, None),
+        },
         UpstreamState::Failed(reason) => (UpstreamStateName::Backoff, Some(reason.clone())),
     };
     let rules = status.revision.as_deref().and_then(Revision::from_name).map(Revision::rules);
@@ -169,7 +286,11 @@ fn summary(admin: &Admin, status: &UpstreamStatus, counters: &Counters) -> Upstr
             resource_templates: status.items(ListKind::Templates),
             prompts: status.items(ListKind::Prompts),
             excluded: status.excluded.len(),
+            withheld: gauge(snapshot, &table::UPSTREAM_ITEMS, &status.name, Some("withheld")),
         },
+        breaker: breaker.map_or("none", |breaker| breaker.state),
+        next_start_ms: (state == UpstreamStateName::Backoff)
+            .then(|| clock::ms(upstream.next_start().unwrap_or_default())),
         note,
     }
 }
@@ -179,16 +300,22 @@ async fn list(admin: Arc<Admin>, _: ApiRequest) -> Result<UpstreamList, Problem>
 }
 
 async fn show(admin: Arc<Admin>, request: ApiRequest) -> Result<UpstreamDetail, Problem> {
-    let name = request.name(0);
-    let found = all(&admin).into_iter().find(|upstream| upstream.name() == name);
-    let upstream = found.ok_or_else(|| Problem::not_found("upstream", name))?;
+    let upstream = find(&admin, request.name(0))?;
     let status = upstream.status();
-    let summary = summary(&admin, &status, &read_counters(&admin.telemetry.metrics().collect()));
+    let snapshot = admin.telemetry.metrics().collect();
+    let summary = summary(&admin, &upstream, &snapshot);
+    let (address, program) = match upstream.location() {
+        UpstreamLocation::Url(url) => (Some(url), None),
+        UpstreamLocation::Program(program) => (None, Some(program)),
+    };
     let failure = status.last_error.map(|error| UpstreamFailure {
         message: error.message,
         stderr: error.stderr.iter().flat_map(|text| text.lines()).map(str::to_owned).collect(),
     });
     Ok(UpstreamDetail {
+        process: program.as_ref().and_then(|_| process_group(&snapshot, &status.name)),
+        address,
+        program,
         summary,
         last_error: failure,
         lists: status
@@ -199,4 +326,44 @@ async fn show(admin: Arc<Admin>, request: ApiRequest) -> Result<UpstreamDetail, 
         excluded: status.excluded,
         list_latency_ms: status.latency.map(clock::ms),
     })
+}
+
+fn process_group(snapshot: &Snapshot, upstream: &str) -> Option<ProcessGroup> {
+    let pids = gauge(snapshot, &table::UPSTREAM_PROCESSES, upstream, None);
+    let memory_bytes = gauge(snapshot, &table::UPSTREAM_PROCESS_MEMORY, upstream, None);
+    (pids > 0).then_some(ProcessGroup { pids, memory_bytes })
+}
+
+/// The sum of the series of a metric whose first label is this name, and whose last label has this value.
+pub(super) fn gauge(
+    snapshot: &Snapshot,
+    metric: &MetricDef,
+    name: &str,
+    last: Option<&str>,
+) -> usize {
+    let family = snapshot.family(metric.name);
+    let is_it = |series: &&SeriesSnapshot| {
+        series.labels.first().is_some_and(|label| **label == *name)
+            && last.is_none_or(|last| series.labels.last().is_some_and(|it| **it == *last))
+    };
+    let series = family.into_iter().flat_map(|family| &family.series).filter(is_it);
+    series.map(|series| number(&series.value)).sum()
+}
+
+/// The sum of all series of a metric.
+pub(super) fn total(snapshot: &Snapshot, metric: &MetricDef) -> usize {
+    let family = snapshot.family(metric.name);
+    let series = family.into_iter().flat_map(|family| &family.series);
+    series.map(|series| number(&series.value)).sum()
+}
+
+fn number(value: &SeriesValue) -> usize {
+    match value {
+        SeriesValue::Integer(number) => usize::try_from(*number).unwrap_or(0),
+        SeriesValue::Float(number) if *number > 0.0 => {
+            // Gauges of bytes and processes are far below the limits of both types.
+            format!("{number:.0}").parse().unwrap_or(0)
+        }
+        _ => 0,
+    }
 }

@@ -32,7 +32,6 @@ pub(crate) enum ProblemCode {
     Changed,
     PreconditionRequired,
     Conflict,
-    Gone,
     Unavailable,
     Internal,
 }
@@ -60,7 +59,6 @@ impl ProblemCode {
             Self::Changed => StatusCode::PRECONDITION_FAILED,
             Self::PreconditionRequired => StatusCode::PRECONDITION_REQUIRED,
             Self::Conflict => StatusCode::CONFLICT,
-            Self::Gone => StatusCode::GONE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -173,6 +171,7 @@ impl Problem {
     }
 
     /// The kind.
+    #[cfg(test)]
     pub(crate) fn code(&self) -> ProblemCode {
         self.0.code
     }

@@ -1,8 +1,8 @@
 //! The verbs that use the admin listener of a running process.
 
-#![allow(dead_code, reason = "the verbs that use the rest follow")]
-
 pub(crate) mod console;
+pub(crate) mod top;
+pub(crate) mod trace;
 
 use creole_admin::{AdminClient, AdminCredential, AdminError, AdminLink, read_links};
 use creole_config::runtime_folder;

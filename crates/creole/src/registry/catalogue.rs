@@ -140,6 +140,17 @@ impl<T> Catalogue<T> {
         }
     }
 
+    /// Every item: the rank of its source, its definition, and the definition that clients see, unless a layer hides
+    /// it.
+    pub(super) fn inspect(
+        &self,
+    ) -> impl Iterator<Item = (u32, &Arc<Definition>, Option<&Arc<Definition>>)> {
+        self.entries.iter().map(|entry| {
+            let visible = entry.visible.as_ref().map(|shown| &shown.definition);
+            (entry.rank, &entry.definition, visible)
+        })
+    }
+
     /// Whether there is, or ever was, an item: a list that became empty is still offered.
     pub(super) fn is_offered(&self) -> bool {
         self.offered

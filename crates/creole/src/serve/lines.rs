@@ -21,9 +21,12 @@ mod turn;
 use std::io;
 use std::sync::Arc;
 
+use crate::call::Origin;
 use crate::chain::BoxFuture;
+use crate::principal::Principal;
 use crate::server::{Server, Service};
 use crate::stream::{ByteSink, ByteSource, Stdin, stdio};
+use crate::telemetry::facts::Via;
 use background::run_background;
 use connection::LineConnection;
 use reader::ReaderStarter;
@@ -65,9 +68,22 @@ impl Service {
     ) -> io::Result<EndReason> {
         serve(self.clone(), input, output, ReaderStarter::tasks()).await
     }
+
+    /// Serves a client within this process that acts for this principal.
+    #[doc(hidden)]
+    pub async fn serve_principal(
+        &self,
+        principal: Principal,
+        via: Via,
+        input: impl ByteSource + 'static,
+        output: impl ByteSink + 'static,
+    ) -> io::Result<EndReason> {
+        let origin = Origin::new(principal).via(via);
+        serve_origin(self.clone(), origin, input, output, ReaderStarter::tasks()).await
+    }
 }
 
-/// Serves one connection until it ends.
+/// Serves one connection until it ends. The owner of the pipe is one principal, whatever it declares.
 async fn serve<I, O>(
     service: Service,
     input: I,
@@ -78,8 +94,23 @@ where
     I: ByteSource + 'static,
     O: ByteSink + 'static,
 {
+    serve_origin(service, Origin::new(Principal::local()), input, output, readers).await
+}
+
+/// Serves one connection of this origin until it ends.
+async fn serve_origin<I, O>(
+    service: Service,
+    origin: Origin,
+    input: I,
+    output: O,
+    readers: ReaderStarter,
+) -> io::Result<EndReason>
+where
+    I: ByteSource + 'static,
+    O: ByteSink + 'static,
+{
     let changes = service.registry().changes();
-    let connection = ServedConnection(LineConnection::new(service, output, readers));
+    let connection = ServedConnection(LineConnection::new(service, origin, output, readers));
     connection.0.start_reader(input)?;
     run_background(&connection.0, changes).await
 }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use creole::internal::call::CancelReason;
 use creole::internal::client::PendingCall;
 use creole::internal::replicas::{Registration, ReplicaError, Replicas};
+use creole::internal::seal::digest;
 use creole::internal::telemetry::{FrameTap, ParkedEnd};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
@@ -25,7 +26,7 @@ use creole::proto::http::MirroredHeader;
 use creole::proto::model::{ClientCapabilities, KeyedInputRequest};
 use creole::proto::operation::{Event, Operation, Outcome};
 use creole::proto::revision::InputRequestStyle;
-use creole::proto::wire::Raw;
+use creole::proto::wire::{Raw, hex};
 use creole::{Call, Context};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -119,6 +120,11 @@ impl InputRound {
         let state = Some(RequestState::Park(ParkedState { id, round, lane, home, known }).encode());
         Outcome::InputRequired { requests: input_requests, request_state: state }
     }
+}
+
+/// The start of the digest of a parked call's id, which identifies the call and cannot be used to continue it.
+fn id_digest(id: &str) -> String {
+    hex(&digest(id.as_bytes())[..8])
 }
 
 /// The result of resuming a parked call.
@@ -265,6 +271,21 @@ impl ParkedCalls {
             checkpoint_version: written,
             _released: leaving,
         })
+    }
+
+    /// The parked calls: the start of the digest of the id, and the binding of the caller.
+    pub(super) fn list(&self) -> Vec<(String, String)> {
+        let slots = self.lock();
+        slots.parked().map(|(id, caller)| (id_digest(id), caller.to_owned())).collect()
+    }
+
+    /// Ends the parked call with this digest; whether there was one.
+    pub(super) fn end(&self, digest: &str) -> bool {
+        let mut slots = self.lock();
+        let found = slots.parked().find(|(id, _)| id_digest(id) == digest);
+        let Some(id) = found.map(|(id, _)| id.to_owned()) else { return false };
+        slots.evict(&id);
+        true
     }
 
     /// The number of parked calls, and the bytes of their input requests.

@@ -22,6 +22,8 @@ pub struct UpstreamStatus {
     pub lists: Vec<ListStatus>,
     /// Items that are excluded from its lists, each with the reason.
     pub excluded: Vec<String>,
+    /// The same items with their lists.
+    pub excluded_items: Vec<(ListKind, ExcludedItem)>,
     /// How long its last response to a list request took.
     pub latency: Option<Duration>,
     /// The last error of any kind. It may be resolved already.

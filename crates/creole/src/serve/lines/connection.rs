@@ -13,7 +13,6 @@ use tokio::time::Instant;
 
 use crate::call::Origin;
 use crate::host::{COMMON_STREAM, HostState, HostedCall, MachineHost};
-use crate::principal::Principal;
 use crate::serve::lines::reader::{InputServer, ReaderStarter};
 use crate::serve::lines::sink::{BackgroundWait, LineSink, ReadState};
 use crate::serve::lines::turn::ServingTurn;
@@ -37,13 +36,16 @@ pub(crate) struct LineConnection<I, O> {
 type Locked<'a, I> = MutexGuard<'a, HostState<LineSink<I>>>;
 
 impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
-    pub(crate) fn new(service: Service, output: O, readers: ReaderStarter) -> Arc<Self> {
+    pub(crate) fn new(
+        service: Service,
+        origin: Origin,
+        output: O,
+        readers: ReaderStarter,
+    ) -> Arc<Self> {
         let (profile, work_available) = (service.current_profile(), Arc::<Notify>::default());
         let mut sink =
             LineSink::new(&service, profile.dialect.max_message, Arc::clone(&work_available));
         sink.turn = ServingTurn::new(readers.replaces_readers());
-        // The owner of the pipe is one principal, whatever it declares.
-        let origin = Origin::new(Principal::local());
         let host = MachineHost::new(service, origin, Machine::new(profile), sink);
         Arc::new(Self { host, output, readers, work_available, read_room: Arc::default() })
     }

@@ -19,7 +19,10 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Operation, Outcome};
 
-pub use file::{ChangedTool, approve, changed_tools};
+pub use file::{
+    ChangedTool, Difference, PinDecision, PinDecisionOutcome, PinView, approve, changed_tools,
+    decide, pins,
+};
 use store::PinStore;
 
 /// How long changes are collected before the file is written.

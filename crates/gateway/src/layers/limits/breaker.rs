@@ -3,6 +3,7 @@
 use creole::internal::sync::Mutex;
 use std::time::Duration;
 
+use creole::internal::chain::BreakerStatus;
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::Outcome;
@@ -104,6 +105,28 @@ fn is_failure(outcome: &Outcome) -> bool {
 impl Middleware for Breaker {
     fn kind(&self) -> &'static str {
         "circuit-breaker"
+    }
+
+    fn breaker_status(&self) -> Option<BreakerStatus> {
+        let now = Instant::now();
+        Some(match *self.state.lock() {
+            BreakerState::Closed(failures) => {
+                BreakerStatus { state: "closed", failures, wait: None }
+            }
+            BreakerState::Open(until) => BreakerStatus {
+                state: "open",
+                failures: self.settings.failures,
+                wait: Some(until.saturating_duration_since(now)),
+            },
+            BreakerState::HalfOpen => {
+                BreakerStatus { state: "half_open", failures: self.settings.failures, wait: None }
+            }
+        })
+    }
+
+    fn reset_breaker(&self) -> bool {
+        self.change(|_| BreakerState::Closed(0));
+        true
     }
 
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {

@@ -124,6 +124,15 @@ impl UpstreamConnector {
         self.attempts.load(Ordering::Relaxed)
     }
 
+    /// After what time the next attempt to connect may begin. `None`: at once.
+    pub(crate) fn next_start(&self) -> Option<Duration> {
+        let now = self.created.elapsed();
+        match self.lock().start_failures.restarts.decide(now) {
+            RestartDecision::Wait(wait) => Some(wait),
+            RestartDecision::Start => None,
+        }
+    }
+
     fn dialect_client(&self) -> &DialectClient {
         self.detected.get().unwrap_or(&self.configured)
     }

@@ -366,6 +366,11 @@ impl UpstreamPool {
     /// Closes all connections concurrently, each with its full grace period.
     pub(crate) async fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
+        self.close_connections().await;
+    }
+
+    /// Closes all connections gracefully. Later calls open new ones.
+    pub(crate) async fn close_connections(&self) {
         let slots = self.lock().take_all();
         let mut closing = JoinSet::new();
         for slot in slots {

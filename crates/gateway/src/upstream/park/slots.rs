@@ -170,6 +170,24 @@ impl ParkSlots {
         left
     }
 
+    /// The ids of the parked calls, and the bindings of their callers.
+    pub(super) fn parked(&self) -> impl Iterator<Item = (&str, &str)> {
+        let is_parked = |slot: &ParkSlot| matches!(slot.state, ParkSlotState::Parked(..));
+        let parked = self.by_id.iter().filter(move |(_, slot)| is_parked(slot));
+        parked.map(|(id, slot)| (id.as_str(), &*slot.principal))
+    }
+
+    /// Evicts a parked call.
+    pub(super) fn evict(&mut self, id: &str) {
+        self.set_state(id, ParkSlotState::Evicted);
+        let Some(slot) = self.by_id.get(id) else { return };
+        slot.evict.notify_one();
+        self.evicted.push_back((id.to_owned(), Arc::clone(&slot.principal)));
+        if self.evicted.len() > MAX_EVICTED {
+            self.evicted.pop_front();
+        }
+    }
+
     /// The number of parked calls, and the bytes of their input requests.
     #[cfg(test)]
     pub(super) fn usage(&self) -> (usize, usize) {

@@ -1,5 +1,6 @@
 //! The MCP endpoint: every method of every revision on one path.
 
+pub(crate) mod inspect;
 mod legacy_sse;
 mod post;
 

@@ -228,6 +228,16 @@ impl Session {
         self.readers.load(Ordering::Relaxed) > 0 || self.host.is_busy()
     }
 
+    /// How long it is open.
+    pub(crate) fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// The number of connections that read its streams.
+    pub(crate) fn reader_count(&self) -> usize {
+        self.readers.load(Ordering::Relaxed)
+    }
+
     /// Ends the session.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::Implementation;
 use creole_proto::revision::Rules;
 use creole_proto::server::{FrameRole, FrameRoute, Machine, Outbox};
 use creole_proto::wire::{Fields, Frame, ScanError};
@@ -191,6 +192,13 @@ impl HttpHost {
 
     pub(crate) fn rules(&self) -> &'static Rules {
         self.lock().machine.rules()
+    }
+
+    /// The rules of the session, its client, and the number of its calls.
+    pub(crate) fn inspect(&self) -> (&'static Rules, Option<Implementation>, usize) {
+        let machine = &self.lock().machine;
+        let client = machine.session_caller().client.and_then(|client| client.decode().ok());
+        (machine.rules(), client, machine.in_flight())
     }
 
     /// Whether there are unsaved changes.

@@ -36,6 +36,9 @@ pub(crate) struct PinnedTool {
     /// Its current definition, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<ObservedTool>,
+    /// The digest of a definition that an operator rejected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rejected: Option<String>,
 }
 
 /// A tool as it was observed.
@@ -75,7 +78,8 @@ impl ChangedTool {
     }
 }
 
-type Difference = (String, Option<Value>, Option<Value>);
+/// The path of a difference, the old value and the new value.
+pub type Difference = (String, Option<Value>, Option<Value>);
 
 fn collect_differences(
     location: &str,
@@ -131,6 +135,110 @@ pub fn approve(path: &Path, server: &str, tool: Option<&str>) -> io::Result<Vec<
             Some(name.clone())
         });
         approved.collect()
+    })
+}
+
+/// A pinned tool: its approved definition, and its current one if it differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PinView {
+    /// Its server.
+    pub server: String,
+    /// Its name.
+    pub tool: String,
+    /// The approved definition: its digest and its text.
+    pub approved: (String, String),
+    /// The current definition, if it differs.
+    pub changed: Option<(String, String)>,
+    /// Whether the current definition was rejected.
+    pub is_rejected: bool,
+}
+
+impl PinView {
+    /// The differences by path: the old value and the new value, `None` where it is absent.
+    ///
+    /// # Errors
+    /// When a definition is not JSON.
+    pub fn differences(&self) -> io::Result<Vec<Difference>> {
+        let Some((_, changed)) = &self.changed else { return Ok(Vec::new()) };
+        let before: Value = serde_json::from_str(&self.approved.1).map_err(io::Error::other)?;
+        let after: Value = serde_json::from_str(changed).map_err(io::Error::other)?;
+        let mut found = Vec::new();
+        collect_differences("", Some(&before), Some(&after), &mut found);
+        Ok(found)
+    }
+}
+
+/// The pinned tools in a file.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn pins(path: &Path) -> io::Result<Vec<PinView>> {
+    let mut found = Vec::new();
+    for (server, tools) in read(path)?.servers {
+        for (tool, pinned) in tools {
+            let changed = pinned.changed.as_ref();
+            found.push(PinView {
+                server: server.clone(),
+                tool,
+                is_rejected: changed.is_some_and(|it| pinned.rejected.as_ref() == Some(&it.sha256)),
+                changed: changed.map(|it| (it.sha256.clone(), it.definition.as_str().to_owned())),
+                approved: (pinned.sha256, pinned.definition.as_str().to_owned()),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// The decision of an operator about a changed tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PinDecision {
+    /// The current definition is approved.
+    Approve,
+    /// The tool stays withheld.
+    Reject,
+}
+
+/// What became of a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PinDecisionOutcome {
+    /// It is recorded.
+    Done,
+    /// The definition is another one than the operator saw: this is its digest.
+    Changed(String),
+    /// The tool is not withheld, or not known.
+    NotWithheld,
+}
+
+/// Records a decision about the definition with this digest. A running server notices within seconds.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub fn decide(
+    path: &Path,
+    (server, tool): (&str, &str),
+    sha256: &str,
+    decision: PinDecision,
+) -> io::Result<PinDecisionOutcome> {
+    update(path, |all| {
+        let pinned = all.servers.get_mut(server).and_then(|tools| tools.get_mut(tool));
+        let Some(pinned) = pinned else { return PinDecisionOutcome::NotWithheld };
+        match (&pinned.changed, decision) {
+            (None, _) => PinDecisionOutcome::NotWithheld,
+            (Some(changed), _) if changed.sha256 != sha256 => {
+                PinDecisionOutcome::Changed(changed.sha256.clone())
+            }
+            (Some(_), PinDecision::Reject) => {
+                pinned.rejected = Some(sha256.to_owned());
+                PinDecisionOutcome::Done
+            }
+            (Some(_), PinDecision::Approve) => {
+                if let Some(ObservedTool { sha256, definition }) = pinned.changed.take() {
+                    (pinned.sha256, pinned.definition) = (sha256, definition);
+                }
+                pinned.rejected = None;
+                PinDecisionOutcome::Done
+            }
+        }
     })
 }
 

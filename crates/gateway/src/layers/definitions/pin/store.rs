@@ -98,7 +98,7 @@ impl PinStore {
                 let ObservedTool { sha256, definition } = seen;
                 tools.insert(
                     item.name().to_owned(),
-                    PinnedTool { sha256, definition, changed: None },
+                    PinnedTool { sha256, definition, changed: None, rejected: None },
                 );
                 self.mark_unsaved(true);
                 true
@@ -158,6 +158,9 @@ impl PinStore {
                 if let Some(there) = approved {
                     *pinned = there.clone();
                     self.has_new_approval.store(true, Ordering::Release);
+                }
+                if let Some(there) = pins.get(name) {
+                    pinned.rejected.clone_from(&there.rejected);
                 }
                 pins.insert(name.clone(), pinned.clone());
             }
