@@ -90,6 +90,7 @@ impl ServerInstance {
             })?,
         };
         load_keys(&sealer, plan)?;
+        let state = state.measured(options.telemetry.metrics());
         let wait = plan.server.limits.list_wait;
         let (federation, reaper) =
             (Federation::default().with_list_wait(wait), start_reaper(plan, options));

@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use creole::Secrets;
 use creole::auth::{AuthError, Authenticator};
+use creole::internal::telemetry::metrics::{Gauge, table};
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -101,6 +102,8 @@ pub struct Reloader {
     closing: watch::Sender<bool>,
     /// Whether failed fetches of documents are being retried.
     is_fetching: AtomicBool,
+    /// When the running configuration was loaded, for the metrics.
+    loaded_at: Gauge,
 }
 
 struct RunningConfig {
@@ -159,7 +162,12 @@ impl Reloader {
             rejected: 0,
             rejection: None,
         };
-        Arc::new(Self {
+        let metrics = options.telemetry.metrics();
+        let loaded_at = metrics.gauge(&table::CONFIG_LOADED, &[]);
+        for outcome in ["accepted", "refused"] {
+            metrics.add(&table::CONFIG_RELOADS, &[outcome], 0);
+        }
+        let reloader = Arc::new(Self {
             host,
             options,
             authenticator: callers,
@@ -169,7 +177,10 @@ impl Reloader {
             history: StdMutex::new(history),
             closing,
             is_fetching: fetches,
-        })
+            loaded_at,
+        });
+        reloader.set_loaded_now();
+        reloader
     }
 
     /// Whether there is a file to reload. Presets do not change.
@@ -277,6 +288,7 @@ impl Reloader {
         let name = file.display();
         let text = config_text(&*self.host);
         let renewed = self.reload().await;
+        self.count_reload(renewed.is_ok());
         self.record(text, renewed.as_ref().map(drop));
         if self.running.lock().await.plan.unfetched_documents().next().is_some() {
             self.retry_fetches();
@@ -334,6 +346,19 @@ impl Reloader {
     /// The plan in force, and the reloads so far.
     pub(crate) fn history(&self) -> MutexGuard<'_, ReloadHistory> {
         self.history.lock()
+    }
+
+    fn count_reload(&self, is_accepted: bool) {
+        let outcome = if is_accepted { "accepted" } else { "refused" };
+        self.options.telemetry.metrics().count(&table::CONFIG_RELOADS, &[outcome]);
+        if is_accepted {
+            self.set_loaded_now();
+        }
+    }
+
+    fn set_loaded_now(&self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.loaded_at.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
     }
 
     async fn reload(&self) -> Result<Vec<&'static str>, Rejection> {

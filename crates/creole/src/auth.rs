@@ -6,6 +6,7 @@
 //! their SHA-256.
 
 mod access_tokens;
+mod attempt_metrics;
 pub(crate) mod challenge;
 pub(crate) mod credential_files;
 mod denial;
@@ -50,6 +51,8 @@ pub(crate) use resource::METADATA_PREFIX;
 pub use resource::{DpopMode, ProtectedResource, ResourceSettings};
 
 use crate::state::State;
+use crate::telemetry::metrics::Metrics;
+use attempt_metrics::AttemptMetrics;
 use challenge::Challenge;
 use credential_files::keys::BearerKeys;
 use credential_files::users::Users;
@@ -108,6 +111,7 @@ struct AuthenticatorInner {
     throttle: Arc<LoginThrottle>,
     verify: VerifyPassword,
     token_parts: Arc<VerifierParts>,
+    attempts: AttemptMetrics,
 }
 
 /// Users and keys that were read and are not in use yet.
@@ -139,7 +143,9 @@ impl Authenticator {
         verify: VerifyPassword,
     ) -> Result<Self, AuthError> {
         let (fingerprints, token_parts) = (Fingerprints::new(), Arc::default());
-        let known = LoadedCredentials::read(settings, &fingerprints, &token_parts, None)?;
+        let attempts = AttemptMetrics::default();
+        let known =
+            LoadedCredentials::read(settings, &fingerprints, &token_parts, &attempts, None)?;
         let limiter = Arc::default();
         let shared = AuthenticatorInner {
             fingerprints,
@@ -148,6 +154,7 @@ impl Authenticator {
             throttle: limiter,
             verify,
             token_parts,
+            attempts,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -177,7 +184,8 @@ impl Authenticator {
     pub fn read(&self, settings: AuthSettings) -> Result<ParsedCredentials, AuthError> {
         let known = self.shared.credentials.load();
         let (fingerprints, parts) = (&self.shared.fingerprints, &self.shared.token_parts);
-        LoadedCredentials::read(settings, fingerprints, parts, known.verifier.as_ref())
+        let attempts = &self.shared.attempts;
+        LoadedCredentials::read(settings, fingerprints, parts, attempts, known.verifier.as_ref())
             .map(ParsedCredentials)
     }
 
@@ -217,6 +225,12 @@ impl Authenticator {
         let known = self.shared.credentials.load_full();
         let verifier = known.verifier.as_ref().filter(|_| known.settings.oauth.legacy_metadata)?;
         verifier.issuer_metadata().await
+    }
+
+    /// Counts the requests whose credentials are checked from now on. The first call counts.
+    #[doc(hidden)]
+    pub fn set_metrics(&self, metrics: &Arc<Metrics>) {
+        self.shared.attempts.set(metrics);
     }
 
     /// Keeps used proofs of keys in this state, which other processes may share. The first call counts.

@@ -39,7 +39,8 @@ pub mod chain {
 /// Connections to servers, below the level of [`Client`](crate::client::Client).
 pub mod client {
     pub use crate::client::connection::{
-        CloseReason, Connection, ConnectionSetup, OnInputRequest, OnLog, ServerNotification,
+        CloseReason, Connection, ConnectionSetup, OnInputRequest, OnLog, OnViolation,
+        ServerNotification,
     };
     #[cfg(feature = "http")]
     pub use crate::client::connector::may_be_wrong_era;
@@ -99,6 +100,7 @@ pub mod http {
         Admission, Authenticate, ErrorResponse, HttpHandler,
     };
     pub use crate::serve::http::web::incoming::IncomingBody;
+    pub use crate::serve::http::web::listener_metrics::ListenerMetrics;
     pub use crate::serve::http::web::public_documents::PublicDocuments;
     pub use crate::serve::http::web::request::{HeaderValues, RequestHead, RequestHeaders};
     pub use ::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -117,8 +119,8 @@ pub mod media {
 /// Child processes.
 pub mod process {
     pub use crate::process::{
-        Child, ChildInput, ChildOutput, Exit, Reaper, RestartDecision, RestartPolicy, StderrTail,
-        run_reaper,
+        Child, ChildInput, ChildOutput, Exit, ProcessUsage, ProgramMeter, Reaper, RestartDecision,
+        RestartPolicy, StderrTail, own_usage, run_reaper,
     };
 }
 

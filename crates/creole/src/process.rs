@@ -12,12 +12,14 @@
 mod child;
 mod environment;
 mod group;
+mod program_meter;
 mod reaper;
 mod restart_policy;
 mod stderr;
 
 pub(crate) use child::unavailable_fault;
 pub use child::{Child, ChildInput, ChildOutput, Exit};
+pub use program_meter::{ProcessUsage, ProgramMeter, own_usage};
 pub use reaper::{Reaper, run_reaper};
 pub use restart_policy::{RestartDecision, RestartPolicy};
 pub use stderr::StderrTail;
@@ -26,6 +28,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -52,6 +55,9 @@ pub struct Program {
     /// Whether its standard error and its exit are logged.
     #[doc(hidden)]
     pub log_stderr: bool,
+    /// Measures its processes.
+    #[doc(hidden)]
+    pub meter: Option<Arc<ProgramMeter>>,
 }
 
 impl Program {
@@ -66,6 +72,7 @@ impl Program {
             reaper: None,
             grace_periods: GracePeriods::default(),
             log_stderr: true,
+            meter: None,
         }
     }
 

@@ -27,7 +27,7 @@ use creole_proto::model::{
     CacheHints, Definition, Implementation, ListKind, ServerCapabilities, TaskPreference,
     TaskSupport,
 };
-use creole_proto::operation::Change;
+use creole_proto::operation::{Change, Operation};
 use creole_proto::revision::Rules;
 use creole_proto::server::ServerIdentity;
 use tokio::sync::broadcast;
@@ -42,6 +42,7 @@ use crate::schema::Schema;
 use crate::seal::Sealer;
 use crate::task;
 use crate::task::{TaskLimits, Tasks};
+use crate::telemetry::metrics::{OperationSeries, ServerMetrics};
 use catalogue::{Catalogue, Layers};
 use class_lists::ClassLists;
 use remote::LocalOrRemote;
@@ -103,6 +104,8 @@ pub(crate) struct RegistrySettings {
     pub(crate) sealer: Sealer,
     pub(crate) tasks: TaskLimits,
     pub(crate) state: crate::state::State,
+    /// The metrics of the server, if they are counted.
+    pub(crate) metrics: Option<Arc<ServerMetrics>>,
 }
 
 struct RegistryState {
@@ -126,12 +129,12 @@ struct RegistryState {
 
 impl RegistryState {
     /// An empty state whose items will be shown through these layers.
-    fn new(layers: &Layers) -> Self {
+    fn new(layers: &Layers, metrics: Option<&Arc<ServerMetrics>>) -> Self {
         Self {
-            tools: Catalogue::new(ListKind::Tools, layers),
+            tools: Catalogue::new(ListKind::Tools, layers).measured(metrics),
             resources: Catalogue::new(ListKind::Resources, layers),
             templates: Catalogue::new(ListKind::Templates, layers),
-            prompts: Catalogue::new(ListKind::Prompts, layers),
+            prompts: Catalogue::new(ListKind::Prompts, layers).measured(metrics),
             skill_index: SkillIndex::new(layers),
             remote_servers: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -172,7 +175,8 @@ impl Registry {
         let (state, sealer) = (settings.state.clone(), settings.sealer.clone());
         let size = settings.page_size;
         let tasks = Tasks::new(state, settings.tasks, sealer, size, changes.clone());
-        let (state, is_seen) = (RwLock::new(RegistryState::new(layers)), AtomicBool::new(true));
+        let state = RegistryState::new(layers, settings.metrics.as_ref());
+        let (state, is_seen) = (RwLock::new(state), AtomicBool::new(true));
         let kept = Mutex::default();
         Self {
             shared: Arc::new(RegistryShared {
@@ -364,6 +368,21 @@ impl Registry {
     /// Whether calls may become tasks under these rules.
     fn has_tasks(&self, rules: &Rules) -> bool {
         self.shared.settings.dialect.has_tasks(rules) && self.read().has_task_tools
+    }
+
+    /// The metrics of the server, if they are counted.
+    pub(crate) fn metrics(&self) -> Option<&Arc<ServerMetrics>> {
+        self.shared.settings.metrics.as_ref()
+    }
+
+    /// What measures an operation on a listed tool or prompt.
+    #[expect(dead_code, reason = "the calls are not measured yet")]
+    pub(crate) fn item_series(&self, operation: &Operation) -> Option<Arc<OperationSeries>> {
+        match operation {
+            Operation::CallTool { name, .. } => self.read().tools.series(name),
+            Operation::GetPrompt { name, .. } => self.read().prompts.series(name),
+            _ => None,
+        }
     }
 
     /// How a call of a tool is run, or why it cannot be. For a client that cannot follow tasks, every tool runs in

@@ -30,6 +30,7 @@ use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
 use crate::telemetry::facts::RequestFacts;
+use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
 use crate::telemetry::{Modes, SharedModes, Telemetry};
 pub(crate) use observed_call::ServerTelemetry;
@@ -249,6 +250,7 @@ impl Server {
         profile.is_observed = request_log::is_enabled();
         profile.observers = self.telemetry.shared_modes().number();
         let chain: Arc<[Arc<dyn Middleware>]> = self.chain.into();
+        let server_metrics = server_metrics(&self.telemetry, &self.identity.name, before);
         let redactor = chain::redactor(&chain);
         let telemetry =
             ServerTelemetry::new(self.telemetry, &self.identity.name, &self.dialect, redactor);
@@ -263,6 +265,7 @@ impl Server {
             sealer: sealer.clone(),
             tasks: self.tasks,
             state: self.state,
+            metrics: server_metrics,
         };
         let registry = match before {
             None => Registry::new(settings, &chain),
@@ -287,6 +290,19 @@ impl Server {
         self.items.push(item);
         self
     }
+}
+
+/// The metrics of a server, if they are counted: those of its predecessor, or new ones.
+fn server_metrics(
+    telemetry: &Telemetry,
+    name: &str,
+    before: Option<&Registry>,
+) -> Option<Arc<ServerMetrics>> {
+    if !telemetry.metrics().is_enabled() {
+        return None;
+    }
+    let known = before.and_then(Registry::metrics).filter(|known| known.name() == name);
+    Some(known.map_or_else(|| Arc::new(ServerMetrics::new(telemetry.metrics(), name)), Arc::clone))
 }
 
 impl ServerItem {
@@ -344,6 +360,11 @@ impl Service {
     #[doc(hidden)]
     pub fn profile(&self) -> &Arc<Profile> {
         &self.inner.profile
+    }
+
+    /// The metrics of the server, if they are counted.
+    pub(crate) fn server_metrics(&self) -> Option<Arc<ServerMetrics>> {
+        self.current().load().registry.metrics().cloned()
     }
 
     /// The telemetry that hears of its calls.

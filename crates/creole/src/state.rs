@@ -11,6 +11,7 @@ mod error;
 mod lease;
 mod limits;
 mod memory;
+mod meter;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod topics;
@@ -30,9 +31,12 @@ pub use lease::Lease;
 pub(crate) use limits::LogRetention;
 pub use limits::StateLimits;
 use memory::MemoryState;
+use meter::StateMeter;
 #[cfg(feature = "sqlite")]
 use sqlite::SqliteState;
 pub(crate) use topics::{Subscription, TopicEvent};
+
+use crate::telemetry::metrics::Metrics;
 
 /// The result of every operation on the state.
 pub type Result<T> = std::result::Result<T, StateError>;
@@ -44,6 +48,7 @@ pub type Result<T> = std::result::Result<T, StateError>;
 pub struct State {
     backend: Backend,
     limits: StateLimits,
+    meter: Option<Arc<StateMeter>>,
 }
 
 /// An enum rather than a trait object: no future is boxed, and an operation in memory completes at once.
@@ -98,7 +103,7 @@ impl State {
     /// A state that lives as long as the process.
     #[must_use]
     pub fn memory(limits: StateLimits) -> Self {
-        Self { backend: Backend::Memory(Arc::new(MemoryState::new(limits))), limits }
+        Self { backend: Backend::Memory(Arc::new(MemoryState::new(limits))), limits, meter: None }
     }
 
     /// A state in an SQLite file, which is created if it does not exist. Several processes of one machine may share it;
@@ -113,7 +118,15 @@ impl State {
     #[cfg(feature = "sqlite")]
     pub async fn sqlite(path: impl Into<PathBuf>, limits: StateLimits) -> Result<Self> {
         let sqlite = SqliteState::open(path.into(), limits).await?;
-        Ok(Self { backend: Backend::Sqlite(sqlite), limits })
+        Ok(Self { backend: Backend::Sqlite(sqlite), limits, meter: None })
+    }
+
+    /// The same state, which measures its operations.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn measured(mut self, metrics: &Arc<Metrics>) -> Self {
+        self.meter = Some(Arc::new(StateMeter::new(metrics)));
+        self
     }
 
     /// Whether other processes may use the same state.
@@ -128,11 +141,14 @@ impl State {
     /// When the key is longer than the limits allow, or the file fails.
     pub async fn get(&self, key: &str) -> Result<Option<StateEntry>> {
         self.limits.check_key(key)?;
-        match &self.backend {
-            Backend::Memory(memory) => Ok(memory.get(Namespace::Entries, key)),
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.get(Namespace::Entries, key).await,
-        }
+        let operation = async {
+            match &self.backend {
+                Backend::Memory(memory) => Ok(memory.get(Namespace::Entries, key)),
+                #[cfg(feature = "sqlite")]
+                Backend::Sqlite(sqlite) => sqlite.get(Namespace::Entries, key).await,
+            }
+        };
+        meter::measure(self.meter.as_deref(), "get", |_| false, operation).await
     }
 
     /// Writes a value unconditionally and returns its version. The value expires after `ttl`.
@@ -187,11 +203,14 @@ impl State {
         self.limits.check_key(log)?;
         self.limits.check_value(&entry)?;
         self.limits.check_retention(keep)?;
-        match &self.backend {
-            Backend::Memory(memory) => memory.append(log, &entry, keep),
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.append(log, entry, keep).await,
-        }
+        let operation = async {
+            match &self.backend {
+                Backend::Memory(memory) => memory.append(log, &entry, keep),
+                #[cfg(feature = "sqlite")]
+                Backend::Sqlite(sqlite) => sqlite.append(log, entry, keep).await,
+            }
+        };
+        meter::measure(self.meter.as_deref(), "append", |_| false, operation).await
     }
 
     /// The entries of a log after a number, in order, at most `most` of them. A log that does not exist has none.
@@ -206,11 +225,14 @@ impl State {
         max: usize,
     ) -> Result<Vec<(u64, Bytes)>> {
         self.limits.check_key(log)?;
-        match &self.backend {
-            Backend::Memory(memory) => memory.read_after(log, after, max),
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.read_after(log, after, max).await,
-        }
+        let operation = async {
+            match &self.backend {
+                Backend::Memory(memory) => memory.read_after(log, after, max),
+                #[cfg(feature = "sqlite")]
+                Backend::Sqlite(sqlite) => sqlite.read_after(log, after, max).await,
+            }
+        };
+        meter::measure(self.meter.as_deref(), "read", |_| false, operation).await
     }
 
     /// Removes a log with all its entries and returns whether it existed.
@@ -219,11 +241,14 @@ impl State {
     /// When the name is longer than the limits allow, or the file fails.
     pub(crate) async fn remove_log(&self, log: &str) -> Result<bool> {
         self.limits.check_key(log)?;
-        match &self.backend {
-            Backend::Memory(memory) => Ok(memory.remove_log(log)),
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.remove_log(log).await,
-        }
+        let operation = async {
+            match &self.backend {
+                Backend::Memory(memory) => Ok(memory.remove_log(log)),
+                #[cfg(feature = "sqlite")]
+                Backend::Sqlite(sqlite) => sqlite.remove_log(log).await,
+            }
+        };
+        meter::measure(self.meter.as_deref(), "remove", |_| false, operation).await
     }
 
     /// Sends a message to all current subscribers of a topic. Messages of one publisher arrive in order. The publisher
@@ -234,14 +259,17 @@ impl State {
     pub(crate) async fn publish(&self, topic: &str, message: Bytes) -> Result<()> {
         self.limits.check_key(topic)?;
         self.limits.check_message(&message)?;
-        match &self.backend {
-            Backend::Memory(memory) => {
-                memory.topics().publish(topic, &message);
-                Ok(())
+        let operation = async {
+            match &self.backend {
+                Backend::Memory(memory) => {
+                    memory.topics().publish(topic, &message);
+                    Ok(())
+                }
+                #[cfg(feature = "sqlite")]
+                Backend::Sqlite(sqlite) => sqlite.publish(topic, message).await,
             }
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.publish(topic, message).await,
-        }
+        };
+        meter::measure(self.meter.as_deref(), "publish", |_| false, operation).await
     }
 
     /// Subscribes to a topic: every message that is published after this returns is received.
@@ -250,11 +278,14 @@ impl State {
     /// When the topic is longer or the subscribers are more than the limits allow, or the file fails.
     pub(crate) async fn subscribe(&self, topic: &str) -> Result<Subscription> {
         self.limits.check_key(topic)?;
-        match &self.backend {
-            Backend::Memory(memory) => memory.topics().subscribe(topic),
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.subscribe(topic).await,
-        }
+        let operation = async {
+            match &self.backend {
+                Backend::Memory(memory) => memory.topics().subscribe(topic),
+                #[cfg(feature = "sqlite")]
+                Backend::Sqlite(sqlite) => sqlite.subscribe(topic).await,
+            }
+        };
+        meter::measure(self.meter.as_deref(), "subscribe", |_| false, operation).await
     }
 
     /// Takes a lease, unless it is already held.
@@ -277,11 +308,14 @@ impl State {
     ) -> Result<Option<u64>> {
         self.limits.check_key(key)?;
         self.limits.check_value(&value)?;
-        match &self.backend {
-            Backend::Memory(memory) => memory.write(space, key, condition, &value, ttl),
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.write(space, key, condition, value, ttl).await,
-        }
+        let operation = async {
+            match &self.backend {
+                Backend::Memory(memory) => memory.write(space, key, condition, &value, ttl),
+                #[cfg(feature = "sqlite")]
+                Backend::Sqlite(sqlite) => sqlite.write(space, key, condition, value, ttl).await,
+            }
+        };
+        meter::measure(self.meter.as_deref(), "write", Option::is_none, operation).await
     }
 
     async fn prolong(
@@ -292,19 +326,25 @@ impl State {
         ttl: Option<Duration>,
     ) -> Result<bool> {
         self.limits.check_key(key)?;
-        match &self.backend {
-            Backend::Memory(memory) => Ok(memory.touch(space, key, condition, ttl)),
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.touch(space, key, condition, ttl).await,
-        }
+        let operation = async {
+            match &self.backend {
+                Backend::Memory(memory) => Ok(memory.touch(space, key, condition, ttl)),
+                #[cfg(feature = "sqlite")]
+                Backend::Sqlite(sqlite) => sqlite.touch(space, key, condition, ttl).await,
+            }
+        };
+        meter::measure(self.meter.as_deref(), "touch", |_| false, operation).await
     }
 
     async fn discard(&self, space: Namespace, key: &str, condition: Condition) -> Result<bool> {
         self.limits.check_key(key)?;
-        match &self.backend {
-            Backend::Memory(memory) => Ok(memory.remove(space, key, condition)),
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(sqlite) => sqlite.remove(space, key, condition).await,
-        }
+        let operation = async {
+            match &self.backend {
+                Backend::Memory(memory) => Ok(memory.remove(space, key, condition)),
+                #[cfg(feature = "sqlite")]
+                Backend::Sqlite(sqlite) => sqlite.remove(space, key, condition).await,
+            }
+        };
+        meter::measure(self.meter.as_deref(), "remove", |_| false, operation).await
     }
 }

@@ -114,6 +114,7 @@ impl Federation {
             tokio::spawn(watch_chain_changes(registry.downgrade(), Arc::downgrade(&self.members)));
             let start = |settings| Upstream::new(registry.add_source(), settings, is_alone);
             let upstreams: Vec<_> = servers.into_iter().map(start).collect();
+            upstreams.iter().for_each(Upstream::start_metrics);
             start_order::start_in_order(upstreams.iter().map(Arc::downgrade).collect());
             FederationMembers { registry: registry.downgrade(), upstreams, has_own_items: has_own }
         });
@@ -359,6 +360,9 @@ impl FederationReplacement {
         for (upstream, source) in self.retained {
             upstream.move_to(source);
         }
+        // One of several upstreams with the same name reports its state.
+        self.removed.iter().for_each(|upstream| upstream.stop_metrics());
+        self.members.upstreams.iter().for_each(Upstream::start_metrics);
         let registry = self.members.registry.clone();
         tokio::spawn(watch_chain_changes(registry, Arc::downgrade(&federation.members)));
         federation.members.get_or_init(|| self.members);

@@ -62,6 +62,11 @@ impl Chain {
         creole::internal::chain::rewrite_definition(&self.0, kind, item)
     }
 
+    /// Whether a layer refuses every call for now.
+    pub(crate) fn refuses_all_calls(&self) -> bool {
+        self.0.iter().any(|layer| layer.refuses_all_calls())
+    }
+
     /// The fault that calls of a withheld item get, if the layer states one.
     pub fn withheld_fault(&self, kind: ListKind, item: Arc<Definition>) -> Option<Fault> {
         creole::internal::chain::withheld_fault(&self.0, kind, item)

@@ -5,6 +5,7 @@
 //! meanwhile. An upstream of the stateless era ends its call with input requests. For callers of the handshake era,
 //! [`creole::input`] sends them and then repeats the call.
 
+mod collect;
 pub(crate) mod connections;
 mod forward;
 mod lists;
@@ -16,6 +17,7 @@ pub(crate) mod startup;
 mod status;
 #[cfg(test)]
 mod tests;
+pub(crate) mod upstream_metrics;
 
 pub use crate::upstream::connections::connector::detect_dialect;
 pub use crate::upstream::settings::{
@@ -30,6 +32,8 @@ use std::time::Duration;
 use creole::internal::call::ConnectionId;
 use creole::internal::chain::{BreakerStatus, Endpoint};
 use creole::internal::registry::ItemSource;
+use creole::internal::sync::Mutex;
+use creole::internal::telemetry::metrics::CollectorGuard;
 use creole::proto::fault::Fault;
 use creole::proto::operation::Outcome;
 use creole::{BoxFuture, Call, Context, Registry};
@@ -40,6 +44,7 @@ use crate::upstream::lists::{UpstreamLists, list_sync};
 use crate::upstream::park::ParkedCalls;
 use crate::upstream::startup::{Startup, StartupStatus};
 use crate::upstream::status::{StatusData, excluded_line, fault_message};
+use crate::upstream::upstream_metrics::UpstreamMetrics;
 
 /// Where an upstream is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +62,15 @@ pub struct Upstream {
     sessions: Arc<UpstreamSessions>,
     lists: Arc<UpstreamLists>,
     forwarder: CallForwarder,
+    /// Reports its state to the metrics, while it is in use.
+    collector: Mutex<Option<CollectorGuard>>,
 }
 
 impl Upstream {
     /// Starts an upstream. The registry lists its items as soon as it is ready.
     pub fn start(settings: UpstreamSettings, registry: &Registry, is_alone: bool) -> Arc<Self> {
         let upstream = Self::new(registry.add_source(), settings, is_alone);
+        upstream.start_metrics();
         if upstream.startup.is_queued() {
             upstream.startup.start_now();
         }
@@ -70,16 +78,25 @@ impl Upstream {
     }
 
     /// An upstream that is not started yet. This source of a registry lists its items as soon as it is ready.
-    pub(crate) fn new(source: ItemSource, settings: UpstreamSettings, is_alone: bool) -> Arc<Self> {
+    pub(crate) fn new(
+        source: ItemSource,
+        mut settings: UpstreamSettings,
+        is_alone: bool,
+    ) -> Arc<Self> {
         source.set_name(settings.address.name());
+        let metrics = UpstreamMetrics::attach(&mut settings);
         let settings = Arc::new(settings);
         let parked_calls = ParkedCalls::new(
             settings.input_timeout,
             settings.max_parked_calls,
             settings.replicas.clone(),
+            settings.telemetry.metrics(),
         );
-        let sessions =
-            Arc::new(UpstreamSessions::new(Arc::clone(&settings), Arc::clone(&parked_calls) as _));
+        let sessions = Arc::new(UpstreamSessions::new(
+            Arc::clone(&settings),
+            Arc::clone(&parked_calls) as _,
+            metrics,
+        ));
         let startup = Arc::new(Startup::new(Arc::clone(&settings)));
         let upstream = Arc::new_cyclic(|this: &Weak<Self>| {
             let lists = UpstreamLists::new(
@@ -90,10 +107,27 @@ impl Upstream {
             );
             let forwarder =
                 CallForwarder::new(Arc::clone(&sessions), Arc::clone(&lists), parked_calls);
-            Self { settings, startup, sessions, lists, forwarder }
+            Self { settings, startup, sessions, lists, forwarder, collector: Mutex::default() }
         });
         tokio::spawn(list_sync::run_list_sync(Arc::downgrade(&upstream.lists)));
         upstream
+    }
+
+    /// Reports its state to the metrics from now on, if metrics are counted.
+    pub(crate) fn start_metrics(self: &Arc<Self>) {
+        let Some(metrics) = &self.sessions.metrics else { return };
+        let upstream = Arc::downgrade(self);
+        let guard = metrics.metrics().on_collect(move |values| {
+            if let Some(upstream) = upstream.upgrade() {
+                upstream.collect(values);
+            }
+        });
+        *self.collector.lock() = Some(guard);
+    }
+
+    /// Reports its state no longer: it is not part of the gateway any more.
+    pub(crate) fn stop_metrics(&self) {
+        drop(self.collector.lock().take());
     }
 
     /// The name of the upstream in messages.
@@ -156,10 +190,7 @@ impl Upstream {
                     UpstreamState::Failed(self.settings.with_address(&fault_message(fault)))
                 }
             },
-            transport: match self.settings.address {
-                Address::Child(_) => "stdio",
-                Address::Http(_) => "http",
-            },
+            transport: self.transport(),
             revision,
             lists: declared.into_iter().map(|kind| self.lists.list_status(kind)).collect(),
             excluded: self.lists.excluded().iter().map(excluded_line).collect(),
@@ -228,6 +259,13 @@ impl Upstream {
     /// Ends the parked call with this digest; whether there was one.
     pub fn end_parked_call(&self, digest: &str) -> bool {
         self.forwarder.parked_calls.end(digest)
+    }
+
+    fn transport(&self) -> &'static str {
+        match self.settings.address {
+            Address::Child(_) => "stdio",
+            Address::Http(_) => "http",
+        }
     }
 
     /// Closes all connections to the upstream gracefully.

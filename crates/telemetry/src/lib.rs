@@ -1,5 +1,6 @@
 //! Exports the telemetry of a server: metrics as Prometheus text, and spans, metrics and logs over OTLP.
 
 pub mod otlp;
+pub mod process;
 pub mod prometheus;
 mod semconv;

@@ -88,6 +88,9 @@ impl LoadedCredentials {
         request: &AuthRequest<'_>,
     ) -> AuthDecision {
         let host = request.host();
+        if let Some(outcome) = refused_outcome(&decision) {
+            self.attempts.count_token(outcome);
+        }
         let challenge = match decision {
             TokenDecision::Granted(principal) => return self.decide(Ok(principal), request),
             TokenDecision::Invalid(_) => self.unauthorized(request, true),
@@ -100,6 +103,19 @@ impl LoadedCredentials {
             TokenDecision::Unavailable(wait) => Challenge::unavailable(wait),
         };
         AuthDecision::Refused(challenge)
+    }
+}
+
+/// The word for a refused token. A granted one is counted with what the path requires of its principal.
+fn refused_outcome(decision: &TokenDecision) -> Option<&'static str> {
+    match decision {
+        TokenDecision::Granted(_) => None,
+        TokenDecision::Invalid(refusal) | TokenDecision::InvalidProof(refusal) => {
+            Some(refusal.word())
+        }
+        TokenDecision::UseNonce(_) => Some("nonce"),
+        TokenDecision::Throttled(_) => Some("throttled"),
+        TokenDecision::Unavailable(_) => Some("unavailable"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::auth::attempt_metrics::AttemptMetrics;
 use crate::auth::challenge::{Challenge, Schemes};
 use crate::auth::credential_files::file::{self, CredentialKind};
 use crate::auth::credential_files::keys::BearerKeys;
@@ -29,6 +30,7 @@ pub(super) struct LoadedCredentials {
     pub(super) password_cache: PasswordCache,
     /// Concurrent attempts with the same header share one verification.
     pub(super) password_checks: SingleFlight<PasswordCheck>,
+    pub(super) attempts: AttemptMetrics,
 }
 
 impl LoadedCredentials {
@@ -37,6 +39,7 @@ impl LoadedCredentials {
         settings: AuthSettings,
         fingerprints: &Fingerprints,
         token_parts: &Arc<VerifierParts>,
+        attempts: &AttemptMetrics,
         earlier: Option<&TokenVerifier>,
     ) -> Result<Self, AuthError> {
         let users = match &settings.users {
@@ -83,6 +86,7 @@ impl LoadedCredentials {
             verifier,
             password_cache: PasswordCache::new(),
             password_checks: SingleFlight::new(),
+            attempts: attempts.clone(),
         })
     }
 
@@ -94,6 +98,8 @@ impl LoadedCredentials {
     ) -> AuthDecision {
         let allowed =
             result.and_then(|principal| self.check(&principal, request).map(|()| principal));
+        let counted = allowed.as_ref().map_err(|denial| denial.1);
+        self.attempts.count(request.authorization, counted);
         match allowed {
             Ok(principal) => AuthDecision::Granted(principal),
             Err(refusal) => {

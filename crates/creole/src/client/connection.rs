@@ -10,7 +10,7 @@ use creole_proto::operation::Outcome;
 use tokio::sync::{broadcast, watch};
 
 pub use super::connection_setup::{
-    CloseReason, ConnectionSetup, OnInputRequest, OnLog, ServerNotification,
+    CloseReason, ConnectionSetup, OnInputRequest, OnLog, OnViolation, ServerNotification,
 };
 use super::dispatcher::{AddedCall, Dispatcher};
 use super::pending_call::{CallEvent, PendingCall};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use creole_proto::client::{OpenMode, Profile};
+use creole_proto::client::{OpenMode, Profile, ProtocolViolation};
 use creole_proto::fault::Fault;
 use creole_proto::model::ClientCapabilities;
 use creole_proto::operation::{Change, Event};
@@ -38,6 +38,9 @@ pub type OnInputRequest = Arc<dyn Fn(ServerInputRequest) + Send + Sync>;
 /// Handles a log message that belongs to no known call.
 pub type OnLog = Arc<dyn Fn(Event) + Send + Sync>;
 
+/// Hears of a message that violates the protocol.
+pub type OnViolation = Arc<dyn Fn(&ProtocolViolation) + Send + Sync>;
+
 /// How a connection is set up.
 pub struct ConnectionSetup {
     /// The server's dialect, our identity, and the limits.
@@ -48,6 +51,8 @@ pub struct ConnectionSetup {
     pub on_input_request: Option<OnInputRequest>,
     /// Handles log messages that belong to no known call; without it they are among the notifications. Must not block.
     pub on_log: Option<OnLog>,
+    /// Hears of messages that violate the protocol. Must not block.
+    pub on_violation: Option<OnViolation>,
     /// The ids of calls continue after this number.
     pub after_id: u64,
     /// The messages that were already exchanged on the transport, if it was used before.
@@ -71,6 +76,7 @@ impl ConnectionSetup {
             opening: mode,
             on_input_request: None,
             on_log: None,
+            on_violation: None,
             after_id: 0,
             prior_messages: None,
         }
@@ -92,6 +98,8 @@ pub struct ClientOffer {
     pub on_input_request: Option<OnInputRequest>,
     /// Handles log messages that belong to no known call.
     pub on_log: Option<OnLog>,
+    /// Hears of messages that violate the protocol.
+    pub on_violation: Option<OnViolation>,
 }
 
 impl fmt::Debug for ClientOffer {

@@ -27,7 +27,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::call_slot::{CallSlot, CallStep, ServerInputRequests, SlotPoll};
 use super::connection_setup::{
-    CloseReason, ConnectionSetup, OnInputRequest, OnLog, PriorMessages, ServerNotification,
+    CloseReason, ConnectionSetup, OnInputRequest, OnLog, OnViolation, PriorMessages,
+    ServerNotification,
 };
 use super::transport::{Inbox, MessageReceiver, ResumePoint, Transport, TransportHandle};
 use crate::client::dispatcher::frame_taps::FrameTaps;
@@ -53,6 +54,7 @@ pub(super) struct Dispatcher {
     notifications_available: watch::Sender<bool>,
     on_input_request: Option<OnInputRequest>,
     on_log: Option<OnLog>,
+    on_violation: Option<OnViolation>,
     /// Notified when the machine's deadline moves forward.
     deadline_moved: Arc<Notify>,
     timer_task: OnceLock<AbortHandle>,
@@ -95,6 +97,7 @@ impl Dispatcher {
             notifications_available: watch::Sender::new(true),
             on_input_request: setup.on_input_request,
             on_log: setup.on_log,
+            on_violation: setup.on_violation,
             deadline_moved: Arc::new(Notify::new()),
             timer_task: OnceLock::new(),
             started: Instant::now(),

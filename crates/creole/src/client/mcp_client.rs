@@ -209,6 +209,7 @@ impl ClientBuilder {
         ClientOffer {
             capabilities: Arc::new(self.callbacks.capabilities()),
             on_log: hearing.map(|on_event| Arc::new(move |event| on_event(event)) as OnLog),
+            on_violation: None,
             on_input_request: Some(Arc::new(move |input_request| {
                 tokio::spawn(callbacks.clone().respond(input_request));
             })),

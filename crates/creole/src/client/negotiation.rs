@@ -81,7 +81,8 @@ impl<'a> NegotiationTerms<'a> {
         let (on_input_request, on_log) =
             (self.offer.on_input_request.clone(), self.offer.on_log.clone());
         let setup = ConnectionSetup::new(Arc::clone(self.profile), self.opening(era));
-        ConnectionSetup { on_input_request, on_log, ..setup }
+        let on_violation = self.offer.on_violation.clone();
+        ConnectionSetup { on_input_request, on_log, on_violation, ..setup }
     }
 }
 

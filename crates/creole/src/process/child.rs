@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::group::ProcessGroup;
+use super::program_meter::MeasuredGroup;
 use super::stderr::StderrTail;
 use super::{GracePeriods, Program, Reaper, set_close_on_exec, stderr};
 use crate::stream::stdio::{Input, Output};
@@ -92,7 +93,8 @@ impl Child {
         let (stdin, stdout, stderr) = pipes(&mut child).map_err(refused)?;
         let tail = StderrTail::default();
         let log_name = program.log_stderr.then(|| program.name.clone());
-        let draining = tokio::spawn(stderr::drain(stderr, log_name, tail.clone()));
+        let meter = program.meter.clone();
+        let draining = tokio::spawn(stderr::drain(stderr, log_name, meter, tail.clone()));
         let (stop, stopped) = oneshot::channel();
         let (sender, exit) = watch::channel(None);
         let (left, gone) = watch::channel(false);
@@ -109,6 +111,7 @@ impl Child {
             grace_periods: program.grace_periods,
             exit: sender,
             is_over: false,
+            _measured: program.meter.as_ref().zip(group).map(|(meter, group)| meter.measure(group)),
         };
         tokio::spawn(async move {
             supervisor.run(stopped, draining).await;
@@ -189,6 +192,7 @@ struct ChildSupervisor {
     exit: watch::Sender<Option<Exit>>,
     /// Whether the group is empty.
     is_over: bool,
+    _measured: Option<MeasuredGroup>,
 }
 
 impl ChildSupervisor {

@@ -10,6 +10,7 @@ use creole_proto::wire::is_control;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use super::program_meter::ProgramMeter;
 use crate::stream::stdio::Input;
 
 /// How much of the end is kept, and how many lines of it are shown.
@@ -105,8 +106,14 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
 }
 
 /// Reads a child's standard error to its end, and logs it if there is a name.
-pub(super) async fn drain(mut input: Input, name: Option<String>, tail: StderrTail) {
-    let (mut chunk, mut lines) = (Vec::with_capacity(CHUNK), name.map(StderrLog::new));
+pub(super) async fn drain(
+    mut input: Input,
+    name: Option<String>,
+    meter: Option<Arc<ProgramMeter>>,
+    tail: StderrTail,
+) {
+    let log = |name| StderrLog { meter, ..StderrLog::new(name) };
+    let (mut chunk, mut lines) = (Vec::with_capacity(CHUNK), name.map(log));
     // A read error is an end like any other.
     while let Ok(1..) = input.read(&mut chunk, CHUNK).await {
         tail.push(&chunk);
@@ -128,11 +135,12 @@ struct StderrLog {
     period: Instant,
     logged: usize,
     omitted: usize,
+    meter: Option<Arc<ProgramMeter>>,
 }
 
 impl StderrLog {
     fn new(name: String) -> Self {
-        Self { name, line: Vec::new(), period: Instant::now(), logged: 0, omitted: 0 }
+        Self { name, line: Vec::new(), period: Instant::now(), logged: 0, omitted: 0, meter: None }
     }
 
     fn push(&mut self, chunk: &[u8]) {
@@ -154,6 +162,9 @@ impl StderrLog {
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
         if self.logged + line.len() > MAX_LOGGED_PER_PERIOD {
             self.omitted += line.len();
+            if let Some(meter) = &self.meter {
+                meter.stderr_dropped();
+            }
         } else if !line.trim_ascii().is_empty() {
             self.logged += line.len();
             tracing::info!(upstream = %self.name, "{}", printable(line));

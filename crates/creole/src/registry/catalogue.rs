@@ -13,6 +13,7 @@ use crate::call::Context;
 use crate::chain;
 use crate::chain::{Middleware, ViewerClass};
 use crate::seal::cursor::Position;
+use crate::telemetry::metrics::{OperationSeries, ServerMetrics};
 
 /// The layers of a chain, outermost first.
 pub(super) type Layers = Arc<[Arc<dyn Middleware>]>;
@@ -87,6 +88,8 @@ pub(super) struct Catalogue<T> {
     offered: bool,
     /// The first page, which is mostly the only one, cached for each kind of viewer.
     first_pages: Mutex<VecDeque<(ViewerKey, Items)>>,
+    /// The metrics of the server, if they are counted.
+    metrics: Option<Arc<ServerMetrics>>,
 }
 
 struct CatalogueEntry<T> {
@@ -113,6 +116,8 @@ struct VisibleItem {
     definition: Arc<Definition>,
     /// The mirrored headers; an error if clients have to reject the tool.
     mirrored_headers: OnceLock<Result<Arc<[MirroredHeader]>, MirroredHeaderError>>,
+    /// Measures its calls, if metrics are counted.
+    series: Option<Arc<OperationSeries>>,
 }
 
 impl VisibleItem {
@@ -137,6 +142,7 @@ impl<T> Catalogue<T> {
             skeletons: HashMap::new(),
             offered: false,
             first_pages: Mutex::default(),
+            metrics: None,
         }
     }
 
@@ -149,6 +155,12 @@ impl<T> Catalogue<T> {
             let visible = entry.visible.as_ref().map(|shown| &shown.definition);
             (entry.rank, &entry.definition, visible)
         })
+    }
+
+    /// The same list, whose items are measured.
+    pub(super) fn measured(mut self, metrics: Option<&Arc<ServerMetrics>>) -> Self {
+        self.metrics = metrics.cloned();
+        self
     }
 
     /// Whether there is, or ever was, an item: a list that became empty is still offered.
@@ -201,7 +213,8 @@ impl<T> Catalogue<T> {
     ) -> Vec<ExcludedEntry> {
         self.offered |= !items.is_empty();
         let before = self.names_of(rank);
-        self.entries.retain(|entry| entry.rank != rank);
+        // Dropped at the end, so that the series of items that stay continue.
+        let _replaced: Vec<_> = self.entries.extract_if(.., |entry| entry.rank == rank).collect();
         self.clear_first_pages();
         self.rebuild_index();
         let start = self.entries.partition_point(|other| other.rank <= rank);
@@ -299,7 +312,7 @@ impl<T> Catalogue<T> {
     fn apply_layers(&mut self, index: usize) {
         self.clear_first_pages();
         let entry = &mut self.entries[index];
-        entry.visible = None;
+        let _before = entry.visible.take();
         self.aliases.retain(|_, other| *other != index);
         let definition = Arc::clone(&entry.definition);
         let Some(shown) = chain::rewrite_definition(&self.layers, self.kind, definition) else {
@@ -313,8 +326,9 @@ impl<T> Catalogue<T> {
         if own != name {
             self.aliases.insert(name.to_owned(), index);
         }
+        let series = self.metrics.as_ref().and_then(|metrics| metrics.item_series(self.kind, name));
         self.entries[index].visible =
-            Some(VisibleItem { definition: shown, mirrored_headers: OnceLock::new() });
+            Some(VisibleItem { definition: shown, mirrored_headers: OnceLock::new(), series });
     }
 
     /// The layers that the items are shown through.
@@ -334,7 +348,7 @@ impl<T> Catalogue<T> {
     /// Applies the layers to every item again.
     pub(super) fn reapply_layers(&mut self) {
         self.aliases.clear();
-        self.entries.iter_mut().for_each(|entry| entry.visible = None);
+        let _before: Vec<_> = self.entries.iter_mut().map(|entry| entry.visible.take()).collect();
         (0..self.entries.len()).for_each(|index| self.apply_layers(index));
     }
 
@@ -349,6 +363,11 @@ impl<T> Catalogue<T> {
     /// The item with this visible name.
     pub(super) fn get_visible(&self, name: &str) -> Option<Arc<T>> {
         Some(Arc::clone(&self.entries[self.index_of_visible(name)?].item))
+    }
+
+    /// What measures the calls of the item with this visible name.
+    pub(super) fn series(&self, name: &str) -> Option<Arc<OperationSeries>> {
+        self.entries[self.index_of_visible(name)?].visible.as_ref()?.series.clone()
     }
 
     /// The item with this visible name, if callers of the class see it.

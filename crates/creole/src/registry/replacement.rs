@@ -16,8 +16,8 @@ impl Registry {
     pub(crate) fn new_replacement(&self, settings: RegistrySettings, layers: &Layers) -> Self {
         Self {
             shared: Arc::new(RegistryShared {
+                state: RwLock::new(RegistryState::new(layers, settings.metrics.as_ref())),
                 settings,
-                state: RwLock::new(RegistryState::new(layers)),
                 is_visible: AtomicBool::new(false),
                 changes: self.shared.changes.clone(),
                 tasks: self.shared.tasks.clone(),

@@ -27,6 +27,7 @@ use crate::principal::Principal;
 use crate::server::{Server, Service};
 use crate::stream::{ByteSink, ByteSource, Stdin, stdio};
 use crate::telemetry::facts::Via;
+use crate::telemetry::metrics::NetworkTransport;
 use background::run_background;
 use connection::LineConnection;
 use reader::ReaderStarter;
@@ -110,9 +111,14 @@ where
     O: ByteSink + 'static,
 {
     let changes = service.registry().changes();
+    let meter = service.server_metrics().map(|server| server.session(NetworkTransport::Pipe));
     let connection = ServedConnection(LineConnection::new(service, origin, output, readers));
     connection.0.start_reader(input)?;
-    run_background(&connection.0, changes).await
+    let ended = run_background(&connection.0, changes).await;
+    if let Some(meter) = meter {
+        connection.0.end_session(meter);
+    }
+    ended
 }
 
 /// A connection that ends with its last use, however that comes.

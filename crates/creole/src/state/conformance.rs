@@ -52,7 +52,7 @@ async fn open(name: &str, folder: &TempDir, limits: StateLimits) -> State {
     if name == "sqlite" {
         let file = folder.path().join("state.sqlite3");
         let sqlite = SqliteState::open_for_tests(file, limits).await.unwrap();
-        return State { backend: Backend::Sqlite(sqlite), limits };
+        return State { backend: Backend::Sqlite(sqlite), limits, meter: None };
     }
     assert_eq!(name, "memory", "{}", folder.path().display());
     State::memory(limits)
@@ -475,7 +475,7 @@ fn a_hundred_thousand_short_lived_values_use_little_space() {
     runtime.block_on(async {
         let memory = Arc::new(super::memory::MemoryState::new(StateLimits::default()));
         let (backend, limits) = (Backend::Memory(Arc::clone(&memory)), StateLimits::default());
-        let state = State { backend, limits };
+        let state = State { backend, limits, meter: None };
         let mut max = 0;
         for number in 0..100_000 {
             state.put(&format!("key {number}"), text("short"), Some(SECOND)).await.unwrap();

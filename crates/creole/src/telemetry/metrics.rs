@@ -16,6 +16,7 @@ mod operations;
 mod owned_series;
 mod registry;
 mod series_table;
+mod server_metrics;
 mod shards;
 mod snapshot;
 pub mod table;
@@ -31,6 +32,7 @@ pub use operations::{
 pub use owned_series::OwnedSeries;
 pub use registry::Metrics;
 pub use series_table::{MAX_SERIES, MAX_SERIES_PER_METRIC};
+pub(crate) use server_metrics::{ServerMetrics, SessionMeter};
 pub use snapshot::{
     Exemplar, FamilySnapshot, HistogramValue, SeriesSnapshot, SeriesValue, Snapshot,
 };

@@ -22,6 +22,7 @@ use crate::upstream::connections::capabilities::caller_capabilities;
 use crate::upstream::connections::connector::UpstreamConnector;
 use crate::upstream::connections::pool::{EvictParkedCall, UpstreamPool};
 use crate::upstream::settings::UpstreamSettings;
+use crate::upstream::upstream_metrics::UpstreamMetrics;
 
 /// The sessions of one upstream: the gateway's own one, and those of callers.
 pub(crate) struct UpstreamSessions {
@@ -36,6 +37,8 @@ pub(crate) struct UpstreamSessions {
     only_session: OnceLock<ClientSession>,
     /// The capabilities of a caller that accepts no input requests.
     no_capabilities: Arc<ClientCapabilities>,
+    /// Its metrics, if metrics are counted.
+    pub(super) metrics: Option<Arc<UpstreamMetrics>>,
     /// Signals that the upstream has changed its era and that its old sessions are retired.
     era_changed: watch::Sender<()>,
 }
@@ -45,6 +48,7 @@ impl UpstreamSessions {
     pub(super) fn new(
         settings: Arc<UpstreamSettings>,
         parked_calls: Arc<dyn EvictParkedCall>,
+        metrics: Option<Arc<UpstreamMetrics>>,
     ) -> Self {
         let identity = Implementation {
             name: "creole".to_owned(),
@@ -60,6 +64,7 @@ impl UpstreamSessions {
         let mut connector =
             UpstreamConnector::new(settings.address.clone(), settings.revisions, profile);
         connector.detects_dialect = settings.detects_dialect;
+        connector.metrics.clone_from(&metrics);
         let connector = Arc::new(connector);
         let limits = (settings.max_sessions, settings.max_sessions_per_caller());
         Self {
@@ -69,6 +74,7 @@ impl UpstreamSessions {
             only_era: OnceLock::new(),
             only_session: OnceLock::new(),
             no_capabilities: Arc::default(),
+            metrics,
             era_changed: watch::Sender::new(()),
             settings,
         }

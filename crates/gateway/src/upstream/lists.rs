@@ -14,7 +14,7 @@ pub(crate) mod subscriptions;
 pub(crate) mod unsubscribe_queue;
 
 use creole::internal::sync::RwLock;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLockReadGuard, Weak};
 
 use creole::internal::chain::Endpoint;
@@ -55,6 +55,8 @@ pub(crate) struct UpstreamLists {
     failures: ListFailures,
     excluded_items: ExcludedItems,
     status_record: StatusRecord,
+    /// The number of tools that a layer withholds until they are approved.
+    withheld: AtomicUsize,
     /// Whether the upstream decides which calls become tasks.
     decides_tasks: AtomicBool,
     /// Whether the upstream announces changes of its lists.
@@ -90,6 +92,7 @@ impl UpstreamLists {
             failures: ListFailures::default(),
             excluded_items: ExcludedItems::default(),
             status_record: StatusRecord::default(),
+            withheld: AtomicUsize::new(0),
             decides_tasks: AtomicBool::new(false),
             announces_changes: AtomicBool::new(false),
             refresh_lock: AsyncMutex::default(),
@@ -132,6 +135,11 @@ impl UpstreamLists {
             items: self.store.count(kind),
             failure: self.failures.fault(kind).as_ref().map(fault_message),
         }
+    }
+
+    /// The number of tools that a layer withholds until they are approved.
+    pub(super) fn withheld_count(&self) -> usize {
+        self.withheld.load(Ordering::Relaxed)
     }
 
     /// The items that are excluded from the lists.

@@ -19,6 +19,7 @@ use creole::internal::call::CancelReason;
 use creole::internal::client::PendingCall;
 use creole::internal::replicas::{Registration, ReplicaError, Replicas};
 use creole::internal::seal::digest;
+use creole::internal::telemetry::metrics::{Metrics, table};
 use creole::internal::telemetry::{FrameTap, ParkedEnd};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
@@ -52,6 +53,7 @@ pub(crate) struct ParkedCalls {
     input_timeout: Duration,
     /// The replicas that share the state, if there may be others than this one.
     replicas: Option<Replicas>,
+    metrics: Arc<Metrics>,
 }
 
 /// A call that is ready to be sent.
@@ -143,11 +145,17 @@ impl From<Fault> for ResumeOutcome {
 
 impl ParkedCalls {
     /// An empty table, with the time limit of input responses and the maximum number of parked calls.
-    pub(super) fn new(timeout: Duration, max: usize, peers: Option<Replicas>) -> Arc<Self> {
+    pub(super) fn new(
+        timeout: Duration,
+        max: usize,
+        peers: Option<Replicas>,
+        metrics: &Arc<Metrics>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::new(ParkSlots::new(max)),
             input_timeout: timeout,
             replicas: peers,
+            metrics: Arc::clone(metrics),
         })
     }
 
@@ -192,7 +200,11 @@ impl ParkedCalls {
             ParkSlotLookup::Found(commands) => commands,
             ParkSlotLookup::Evicted => return state_expired().into(),
             ParkSlotLookup::Unknown => {
-                return self.resume_on_replica(parked, call, place.as_ref()).await;
+                let resumed = self.resume_on_replica(parked, call, place.as_ref()).await;
+                if matches!(resumed, ResumeOutcome::ReplicaGone) {
+                    self.count_end("lost");
+                }
+                return resumed;
             }
         };
         let (caller, messages) = mpsc::channel(EVENT_QUEUE);
@@ -288,6 +300,16 @@ impl ParkedCalls {
         true
     }
 
+    /// The number of parked calls.
+    pub(super) fn count(&self) -> usize {
+        self.lock().usage().0
+    }
+
+    /// Counts the end of a parked call: `resumed`, `expired`, `taken_over` or `lost`.
+    fn count_end(&self, end: &'static str) {
+        self.metrics.count(&table::PARKED_ENDS, &[end]);
+    }
+
     /// The number of parked calls, and the bytes of their input requests.
     #[cfg(test)]
     pub(super) fn usage(&self) -> (usize, usize) {
@@ -368,6 +390,11 @@ impl ParkSlotGuard {
         self.parked_calls.lock().unpark(&self.id)
     }
 
+    /// Counts the end of the time that it was parked.
+    fn count_end(&self, end: &'static str) {
+        self.parked_calls.count_end(end);
+    }
+
     /// Whether the outcome of the call may be kept for a while.
     fn keep_outcome(&self) -> bool {
         self.parked_calls.lock().finish(&self.id)
@@ -440,7 +467,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_call_of_a_caller_makes_room_and_those_of_others_stay() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None);
+        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
         let (bobs, is_parked) = parked(&parking, "bob");
         is_parked.unwrap();
         let mut spots: Vec<_> =
@@ -462,7 +489,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_awaited_call_is_never_evicted() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None);
+        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
         let slots: Vec<_> =
             (0..MAX_PARKED_PER_CALLER).map(|_| parked(&parking, "alice").0).collect();
         assert!(slots.iter().all(ParkSlotGuard::unpark));
@@ -473,7 +500,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_principal_without_calls_to_evict_is_refused_when_the_table_is_full() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None);
+        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
         let all: Vec<_> = (0..64)
             .map(|number| parked(&parking, &format!("{}", number / MAX_PARKED_PER_CALLER)))
             .collect();
@@ -485,7 +512,7 @@ mod tests {
 
     #[tokio::test]
     async fn ten_thousand_parked_calls_stay_within_the_limit_and_leak_nothing() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 10_000, None);
+        let parking = ParkedCalls::new(Duration::from_secs(600), 10_000, None, &Arc::default());
         let principal = |number: usize| format!("{}", number / MAX_PARKED_PER_CALLER);
         let all: Vec<_> = (0..10_000).map(|number| parked(&parking, &principal(number))).collect();
         assert!(all.iter().all(|(_, parked)| parked.is_ok()));
@@ -505,7 +532,7 @@ mod tests {
 
     #[tokio::test]
     async fn input_requests_that_are_too_long_together_are_refused() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None);
+        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
         let half = 40 * 1024 * 1024;
         let spot = |name: &str| parking.add(name, mpsc::channel(1).0).unwrap();
         let (first, second) = (spot("alice"), spot("bob"));

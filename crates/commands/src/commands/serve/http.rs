@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use creole::auth::Authenticator;
 use creole::internal::budget::Budget;
+use creole::internal::http::ListenerMetrics;
+use creole::internal::telemetry::Telemetry;
 use creole::serve::http::{
     Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, ResourceGate,
     Route, Router,
@@ -146,10 +148,14 @@ async fn router(
     drain: &Drain,
     callers: Option<&Authenticator>,
 ) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>, Vec<McpEndpoint>), Failure> {
-    let mut router = Router::new(http.guard(), drain.clone()).proxies(http.proxies.clone());
+    let metrics = telemetry.metrics();
+    let measured = metrics.is_enabled().then(|| ListenerMetrics::new(metrics, "mcp"));
+    let mut router =
+        Router::new(http.guard(), drain.clone()).proxies(http.proxies.clone()).measured(measured);
     let (mut all, mut endpoints) = (Vec::new(), Vec::new());
     if let Some(callers) = callers {
         router = router.documents(Arc::new(callers.clone()));
+        callers.set_metrics(metrics);
     }
     let plans = plan.split();
     let server_count = plans.len();

@@ -153,6 +153,9 @@ impl Dispatcher {
             }
             ClientEvent::Violation(noise) => {
                 tracing::debug!(upstream = %self.name, "protocol violation: {noise}");
+                if let Some(on_violation) = &self.on_violation {
+                    on_violation(&noise);
+                }
             }
         }
     }

@@ -69,6 +69,9 @@ impl Listener {
     pub async fn serve<A: HttpHandler>(self, router: Router<A>) {
         let drain = router.drain().clone();
         let limits = self.limits;
+        if let Some(metrics) = router.metrics() {
+            metrics.set_limit(limits.connections);
+        }
         let host = Arc::new(ListenerShared {
             protocol: Arc::new(HyperBuilders::new(&limits)),
             router: Arc::new(router),

@@ -8,6 +8,7 @@ pub(crate) mod drain;
 pub(crate) mod handler;
 pub(crate) mod incoming;
 pub(crate) mod limits;
+pub(crate) mod listener_metrics;
 pub(crate) mod public_documents;
 pub(crate) mod request;
 pub(crate) mod router;

@@ -18,6 +18,7 @@ use crate::serve::lines::sink::{BackgroundWait, LineSink, ReadState};
 use crate::serve::lines::turn::ServingTurn;
 use crate::server::Service;
 use crate::stream::{ByteSink, ByteSource};
+use crate::telemetry::metrics::SessionMeter;
 
 /// How long calls may continue after the client has closed its side.
 pub(crate) const DRAIN: Duration = Duration::from_secs(10);
@@ -53,6 +54,14 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
     /// Starts the first reader.
     pub(crate) fn start_reader(self: &Arc<Self>, input: I) -> io::Result<()> {
         self.readers.start(self, input).map_err(|(_, error)| error)
+    }
+
+    /// Measures the session of the connection, if there was a handshake.
+    pub(crate) fn end_session(&self, meter: SessionMeter) {
+        let state = self.host.lock();
+        if state.machine.has_begun_handshake() {
+            meter.end(state.machine.rules());
+        }
     }
 
     pub(crate) fn output(&self) -> &O {

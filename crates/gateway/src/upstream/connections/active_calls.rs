@@ -122,6 +122,7 @@ impl ActiveCalls {
                 asked.route_request(input_request)
             })),
             on_log: Some(Arc::new(move |event| logged.broadcast_log(&event))),
+            on_violation: None,
         }
     }
 

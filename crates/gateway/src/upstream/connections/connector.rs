@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::upstream::connections::session_key::SessionOwner;
 use crate::upstream::settings::RevisionChoice;
+use crate::upstream::upstream_metrics::UpstreamMetrics;
 
 /// The maximum number of callers whose failures are remembered.
 const MAX_OWNERS: usize = 1024;
@@ -34,6 +35,8 @@ pub(crate) struct UpstreamConnector {
     detected: OnceLock<DialectClient>,
     /// Whether the dialect may be detected.
     pub(crate) detects_dialect: bool,
+    /// Counts the attempts to connect, if metrics are counted.
+    pub(crate) metrics: Option<Arc<UpstreamMetrics>>,
     revisions: RevisionChoice,
     created: Instant,
     failures: Mutex<ConnectionFailures>,
@@ -112,6 +115,7 @@ impl UpstreamConnector {
             configured: told,
             detected: OnceLock::new(),
             detects_dialect: false,
+            metrics: None,
             revisions: choice,
             created: started,
             failures,
@@ -188,7 +192,16 @@ impl UpstreamConnector {
     ) -> Result<Connection, Fault> {
         self.check_may_start(owner)?;
         self.attempts.fetch_add(1, Ordering::Relaxed);
-        let opened = self.connect(offer, caller).await;
+        let opened = match &self.metrics {
+            None => self.connect(offer, caller).await,
+            Some(metrics) => {
+                let on_violation = Some(metrics.on_violation());
+                let offer = ClientOffer { on_violation, ..offer.clone() };
+                let opened = self.connect(&offer, caller).await;
+                metrics.connection_opened(&opened);
+                opened
+            }
+        };
         let now = self.created.elapsed();
         let mut failures = self.lock();
         match &opened {

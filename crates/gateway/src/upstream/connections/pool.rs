@@ -385,6 +385,16 @@ impl UpstreamPool {
         _ = timeout(CLOSE_TIMEOUT, closing.join_all()).await;
     }
 
+    /// The number of open connections without and with a call.
+    pub(crate) fn usage(&self) -> (usize, usize) {
+        let slots = self.lock();
+        let is_busy =
+            |slot: &Arc<UpstreamSlot>| slot.connection_if_open().is_some().then(|| !slot.is_idle());
+        let open: Vec<bool> = slots.all().filter_map(is_busy).collect();
+        let busy = open.iter().filter(|is_busy| **is_busy).count();
+        (open.len() - busy, busy)
+    }
+
     /// Removes idle connections, except the gateway's own.
     fn close_idle(&self) {
         let now = Instant::now();

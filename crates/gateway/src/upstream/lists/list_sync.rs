@@ -302,6 +302,9 @@ impl UpstreamLists {
         let chain = &self.settings.chain;
         chain.reassign_names(kind);
         let items = self.store.shared(kind);
+        if let Some(metrics) = &self.sessions.metrics {
+            metrics.set_items(kind, &items);
+        }
         let (mut shaped, mut withheld) = (Vec::with_capacity(items.len()), BTreeMap::new());
         for item in items {
             match chain.rewrite_definition(kind, Arc::clone(&item)) {
@@ -312,6 +315,7 @@ impl UpstreamLists {
         // Saved before a client sees the definitions.
         chain.save_definitions();
         if kind == ListKind::Tools {
+            self.withheld.store(withheld.len(), Ordering::Relaxed);
             self.source().set_withheld(withheld);
         }
         let decides = self.decides_tasks.load(Ordering::Acquire);

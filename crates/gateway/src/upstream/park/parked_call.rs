@@ -196,11 +196,17 @@ impl ParkedCall {
                 self.resume(resume).await
             }
             () = sleep_until(gathered), if self.batch_deadline.is_some() => self.send_input_requests().await,
-            () = sleep_until(expired), if self.input_deadline.is_some() => ParkStep::Abandoned,
+            () = sleep_until(expired), if self.input_deadline.is_some() => self.abandon_parked("expired"),
             () = sleep_until(self.next_waiting_notice), if self.input_deadline.is_some() => self.send_waiting_notice().await,
-            () = self.slot.wait_for_eviction() => ParkStep::Abandoned,
+            () = self.slot.wait_for_eviction() => self.abandon_parked("lost"),
             () = wait_until_all_gone(&self.waiting_callers), if !self.waiting_callers.is_empty() => ParkStep::Abandoned,
         }
+    }
+
+    /// Ends a parked call whose caller did not return.
+    fn abandon_parked(&self, end: &'static str) -> ParkStep {
+        self.slot.count_end(end);
+        ParkStep::Abandoned
     }
 
     async fn on_step(&mut self, step: CallStep) -> ParkStep {
@@ -348,6 +354,7 @@ impl ParkedCall {
 
     async fn send_waiting_notice(&mut self) -> ParkStep {
         if self.slot.is_taken_over().await {
+            self.slot.count_end("taken_over");
             return ParkStep::TakenOver;
         }
         self.open_requests.values().for_each(|open| open.reply.send_keep_alive());
@@ -380,6 +387,7 @@ impl ParkedCall {
         if is_repeated {
             return ParkStep::Continue;
         }
+        self.slot.count_end("resumed");
         self.cancel_reason = reason;
         if let CallState::Running(calling) = &mut self.call {
             calling.set_cancel_reason(&self.cancel_reason);

@@ -189,7 +189,6 @@ impl ParkSlots {
     }
 
     /// The number of parked calls, and the bytes of their input requests.
-    #[cfg(test)]
     pub(super) fn usage(&self) -> (usize, usize) {
         (self.parked_count, self.parked_bytes)
     }

@@ -63,7 +63,8 @@ async fn serve_connection<A: HttpHandler, T>(
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionParts { router, protocol, peer, timeouts, drain: mut watch, slot } = served;
+    let ConnectionParts { router, protocol, peer, timeouts, drain: mut watch, mut slot } = served;
+    slot.set_gauge(router.metrics().map(|metrics| metrics.connection()));
     let mut supervisor = Supervisor {
         timeouts: Arc::clone(&timeouts),
         drain: &mut watch,
@@ -74,6 +75,8 @@ where
     let mut sniffer = VersionSniffer::new(ScreenedStream::new(stream, Arc::clone(&timeouts)));
     let opened = supervisor.supervise(&mut sniffer).await?;
     let (version, wire) = ok_or_log(opened)??;
+    let is_http2 = version == HttpVersion::Http2;
+    slot.set_gauge(router.metrics().map(|metrics| metrics.connection_of(is_http2)));
     let wire = match version {
         HttpVersion::Http2 => wire,
         HttpVersion::Http1 => {

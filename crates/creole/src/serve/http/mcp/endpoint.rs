@@ -175,6 +175,7 @@ impl McpEndpoint {
             Method::DELETE if !is_old => self.delete(head, &principal).await,
             _ => self.method_not_allowed(is_old),
         };
+        let response = response::counted(response, &self.shared.service);
         response::set_json_headers(response, &mut head.headers)
     }
 

@@ -18,7 +18,10 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::budget::Reservation;
 use crate::serve::http::conn::http1::detach::Streaming;
 use crate::serve::http::mcp::streams::HttpHost;
+use crate::serve::http::web::handler::RefusedRequest;
 use crate::serve::http::web::request::RequestHeaders;
+use crate::server::Service;
+use crate::telemetry::metrics::GaugeGuard;
 
 /// How often a stream that is to close looks for running calls.
 const IDLE_CHECK: Duration = Duration::from_secs(1);
@@ -221,6 +224,34 @@ impl EventSource for ReservedEvents {
     }
 }
 
+/// The same response, whose event stream is counted, if metrics are.
+pub(crate) fn counted(response: Response<McpBody>, service: &Service) -> Response<McpBody> {
+    if !matches!(response.body().0, McpBodyKind::Events(_)) {
+        return response;
+    }
+    let Some(open) = service.server_metrics().map(|server| server.stream()) else {
+        return response;
+    };
+    response.map(|body| match body.0 {
+        McpBodyKind::Events(events) => {
+            McpBody(McpBodyKind::Events(Box::pin(CountedEvents { events, _open: open })))
+        }
+        whole => McpBody(whole),
+    })
+}
+
+/// Events that are counted as an open stream.
+struct CountedEvents {
+    events: Pin<Box<dyn EventSource>>,
+    _open: GaugeGuard,
+}
+
+impl EventSource for CountedEvents {
+    fn poll_bytes(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.events.as_mut().poll_bytes(context)
+    }
+}
+
 /// The error response for encoded bodies (RFC 9110, 15.5.16).
 pub(crate) fn unsupported_encoding() -> Response<McpBody> {
     let reason = "the body must not be encoded; send it without Content-Encoding";
@@ -233,6 +264,7 @@ pub(crate) fn unsupported_encoding() -> Response<McpBody> {
 pub(crate) fn error_response(status: u16, reason: &str) -> Response<McpBody> {
     let text = serde_json::json!({"error": reason}).to_string();
     let mut response = json_response(status, text.into());
+    response.extensions_mut().insert(RefusedRequest);
     if status == 503 {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
     }

@@ -42,6 +42,8 @@ use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream};
 use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
 use crate::serve::http::web::limits::KEEP_ALIVE;
 use crate::server::Service;
+use crate::sync;
+use crate::telemetry::metrics::{NetworkTransport, SessionMeter};
 
 /// A session.
 pub(crate) struct Session {
@@ -70,6 +72,8 @@ pub(crate) struct Session {
     registration: Mutex<Option<Registration>>,
     /// What the access token is for that it was opened with: messages of other replicas are checked by it.
     resource: OnceLock<Arc<ProtectedResource>>,
+    /// Counts the session until it is closed, if metrics are counted.
+    meter: sync::Mutex<Option<SessionMeter>>,
 }
 
 /// The saved form of a session.
@@ -121,6 +125,7 @@ impl Session {
         single: bool,
         peers: Option<Replicas>,
     ) -> Arc<Self> {
+        let meter = host.server_metrics().map(|server| server.session(NetworkTransport::Tcp));
         Arc::new(Self {
             id,
             owner,
@@ -137,6 +142,7 @@ impl Session {
             replicas: peers,
             registration: Mutex::default(),
             resource: OnceLock::new(),
+            meter: sync::Mutex::new(meter),
         })
     }
 
@@ -241,6 +247,9 @@ impl Session {
     /// Ends the session.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        if let Some(meter) = self.meter.lock().take() {
+            meter.end(self.host.rules());
+        }
         self.host.close_session();
     }
 

@@ -16,6 +16,7 @@ use crate::serve::http::mcp::session::{QuotaHolder, Session};
 use crate::serve::http::mcp::sessions::table::{SessionTable, SessionsFull};
 use crate::server::Service;
 use crate::state::{State, StateError};
+use crate::telemetry::metrics::{Gauge, table as metric_table};
 
 /// Minimum interval between two sweeps for expired sessions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -60,6 +61,7 @@ pub(crate) struct Sessions {
     last_search: Mutex<Option<Instant>>,
     /// Notified when the first session is added.
     first_session: Arc<Notify>,
+    _limit: Option<Gauge>,
 }
 
 impl Sessions {
@@ -70,6 +72,11 @@ impl Sessions {
         max: usize,
         idle: Duration,
     ) -> Arc<Self> {
+        let limit = service.server_metrics().map(|server| {
+            let limit = server.metrics().gauge(&metric_table::SESSIONS_LIMIT, &[server.name()]);
+            limit.set(i64::try_from(max).unwrap_or(i64::MAX));
+            limit
+        });
         let (table, searched) = (RwLock::new(SessionTable::new(max)), Mutex::default());
         Arc::new(Self {
             service,
@@ -79,6 +86,7 @@ impl Sessions {
             table,
             last_search: searched,
             first_session: Arc::default(),
+            _limit: limit,
         })
     }
 

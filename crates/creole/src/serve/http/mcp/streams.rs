@@ -21,6 +21,7 @@ use crate::principal::Principal;
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId, ResponseStream, StreamEvent};
 use crate::server::Service;
 use crate::telemetry::facts::Transport;
+use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
 
 /// How long a stream is kept after its response was written, for a client that did not receive it.
@@ -188,6 +189,11 @@ impl HttpHost {
         let streams =
             ResponseStreams { common, others: Vec::new(), last_key: COMMON_STREAM, logs_payloads };
         Self::new(service, origin, machine.with_repeated_ids(), streams)
+    }
+
+    /// The metrics of the server, if they are counted.
+    pub(crate) fn server_metrics(&self) -> Option<Arc<ServerMetrics>> {
+        self.service().server_metrics()
     }
 
     pub(crate) fn rules(&self) -> &'static Rules {

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::network_prefix;
 use crate::serve::http::web::limits::HttpLimits;
+use crate::telemetry::metrics::GaugeGuard;
 
 /// The slots for connections.
 pub(crate) struct ConnectionSlots {
@@ -27,6 +28,15 @@ pub(crate) struct ConnectionSlot {
     _permit: OwnedSemaphorePermit,
     /// The address that it counts for.
     counted: Option<(Arc<AddressCounts>, [u8; 16])>,
+    /// Counts the connection, if metrics are counted.
+    gauge: Option<GaugeGuard>,
+}
+
+impl ConnectionSlot {
+    /// Sets what counts the connection while the slot is taken.
+    pub(crate) fn set_gauge(&mut self, gauge: Option<GaugeGuard>) {
+        self.gauge = gauge;
+    }
 }
 
 impl ConnectionSlots {
@@ -81,7 +91,7 @@ impl AddressCounts {
 
 impl From<OwnedSemaphorePermit> for ConnectionSlot {
     fn from(permit: OwnedSemaphorePermit) -> Self {
-        Self { _permit: permit, counted: None }
+        Self { _permit: permit, counted: None, gauge: None }
     }
 }
 

@@ -64,6 +64,10 @@ impl From<PeerAddress> for ConnectionPeer {
     }
 }
 
+/// Marks a response to a request that was refused before a message was read from it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RefusedRequest;
+
 /// A response without the endpoint: a status and one sentence that describes a correct request.
 #[derive(Clone, Debug)]
 pub struct ErrorResponse {
@@ -100,6 +104,9 @@ impl ErrorResponse {
         }
         let mut response = Response::new(B::from(Bytes::from(text)));
         *response.status_mut() = self.status;
+        if self.status.is_client_error() || self.status.is_server_error() {
+            response.extensions_mut().insert(RefusedRequest);
+        }
         let headers = response.headers_mut();
         for (name, value) in self.headers {
             headers.append(name, value);

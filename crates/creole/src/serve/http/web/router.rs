@@ -17,6 +17,7 @@ use crate::serve::http::web::handler::{
 };
 use crate::serve::http::web::incoming::IncomingBody;
 use crate::serve::http::web::limits::{MAX_HEADERS, MAX_TARGET_BYTES};
+use crate::serve::http::web::listener_metrics::ListenerMetrics;
 use crate::serve::http::web::public_documents;
 use crate::serve::http::web::public_documents::PublicDocuments;
 use crate::serve::http::web::request::RequestHead;
@@ -43,6 +44,7 @@ pub struct Router<A> {
     documents: Option<Arc<dyn PublicDocuments>>,
     /// Handles every request, with checks of its own.
     every_path: Option<A>,
+    metrics: Option<Arc<ListenerMetrics>>,
 }
 
 /// One path and its handler.
@@ -100,6 +102,7 @@ impl<A: HttpHandler> Router<A> {
             proxies,
             documents: None,
             every_path: None,
+            metrics: None,
         }
     }
 
@@ -108,6 +111,18 @@ impl<A: HttpHandler> Router<A> {
     #[doc(hidden)]
     pub fn for_every_path(handler: A, drain: Drain) -> Self {
         Self { every_path: Some(handler), ..Self::new(OriginGuard::loopback(), drain) }
+    }
+
+    /// The same router, whose connections and refused requests are counted.
+    #[doc(hidden)]
+    pub fn measured(mut self, metrics: Option<Arc<ListenerMetrics>>) -> Self {
+        self.metrics = metrics;
+        self
+    }
+
+    /// Counts its connections and refused requests, if metrics are counted.
+    pub(crate) fn metrics(&self) -> Option<&Arc<ListenerMetrics>> {
+        self.metrics.as_ref()
     }
 
     /// The same router with documents that everybody may read.
@@ -247,6 +262,9 @@ impl<A: HttpHandler> Router<A> {
         origin: Option<HeaderValue>,
         version: Version,
     ) -> Response<RoutedBody<A::Body>> {
+        if let Some(metrics) = &self.metrics {
+            metrics.count_response(&response);
+        }
         let headers = response.headers_mut();
         if let Some(origin) = &origin {
             cors::allow(origin, headers);

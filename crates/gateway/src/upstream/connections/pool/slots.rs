@@ -31,6 +31,11 @@ impl UpstreamSlots {
         Self { by_owner: HashMap::new(), max_slots: max, max_per_owner: share }
     }
 
+    /// All slots.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<UpstreamSlot>> {
+        self.by_owner.values().flat_map(HashMap::values)
+    }
+
     /// The slot of this key. If it is new and a limit is reached, the slot that was idle longest is evicted: one of the
     /// same principal if its share is used up, so that one principal cannot displace others. The gateway's own slots
     /// are never evicted.

@@ -1,0 +1,155 @@
+//! The metrics of one upstream. They disappear with it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use creole::client::Address;
+use creole::internal::client::{Connection, OnViolation};
+use creole::internal::process::ProgramMeter;
+use creole::internal::sync::RwLock;
+use creole::internal::telemetry::metrics::{
+    CollectedValues, Metrics, NetworkTransport, OperationSeries, Operations, OwnedSeries, table,
+};
+use creole::proto::client::ProtocolViolation;
+use creole::proto::model::{Definition, ListKind};
+use creole::proto::operation::Operation;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::upstream::settings::UpstreamSettings;
+
+/// The metrics of one upstream.
+pub(crate) struct UpstreamMetrics {
+    metrics: Arc<Metrics>,
+    name: Arc<str>,
+    transport: NetworkTransport,
+    operations: Operations,
+    owned: OwnedSeries,
+    /// What measures the calls of its tools and prompts, by their names there.
+    items: RwLock<BTreeMap<ListKind, ItemSeries>>,
+    program: Option<Arc<ProgramMeter>>,
+}
+
+type ItemSeries = HashMap<Box<str>, Arc<OperationSeries>>;
+
+impl UpstreamMetrics {
+    /// The metrics of an upstream, if metrics are counted. Its program is measured.
+    pub(crate) fn attach(settings: &mut UpstreamSettings) -> Option<Arc<Self>> {
+        let metrics = settings.telemetry.metrics();
+        if !metrics.is_enabled() {
+            return None;
+        }
+        let (metrics, name) = (Arc::clone(metrics), Arc::<str>::from(settings.address.name()));
+        let mut measured = Self {
+            operations: Operations::of_upstream(&metrics, &name),
+            owned: metrics.owned_series(),
+            transport: NetworkTransport::Tcp,
+            items: RwLock::default(),
+            program: None,
+            metrics,
+            name,
+        };
+        if let Address::Child(program) = &mut settings.address {
+            let dropped = [&*measured.name, "stderr_dropped"];
+            let meter =
+                ProgramMeter::new(measured.metrics.counter(&table::UPSTREAM_NOISE, &dropped));
+            program.meter = Some(Arc::clone(&meter));
+            (measured.transport, measured.program) = (NetworkTransport::Pipe, Some(meter));
+        }
+        for outcome in ["ready", "failed"] {
+            measured.owned.add(&table::UPSTREAM_STARTS, &[&measured.name, outcome], 0);
+        }
+        Some(Arc::new(measured))
+    }
+
+    /// The metrics of the process.
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Its transport.
+    #[expect(dead_code, reason = "the calls are not measured yet")]
+    pub(crate) fn transport(&self) -> NetworkTransport {
+        self.transport
+    }
+
+    /// Counts an attempt to open a connection, and the session in it.
+    pub(crate) fn connection_opened<E>(&self, opened: &Result<Connection, E>) {
+        let outcome = if opened.is_ok() { "ready" } else { "failed" };
+        self.owned.count(&table::UPSTREAM_STARTS, &[&self.name, outcome]);
+        if let Ok(connection) = opened
+            && connection.greeting().rules.has_handshake()
+        {
+            self.measure_session(connection);
+        }
+    }
+
+    /// Measures a session until its connection is gone.
+    fn measure_session(&self, connection: &Connection) {
+        let (metrics, name) = (Arc::clone(&self.metrics), Arc::clone(&self.name));
+        let (version, transport) = (connection.greeting().rules.name, self.transport.name());
+        let (mut notices, started) = (connection.notifications(), Instant::now());
+        tokio::spawn(async move {
+            while !matches!(notices.recv().await, Err(RecvError::Closed)) {}
+            let labels = [version, transport, "", &*name];
+            metrics.record(&table::CLIENT_SESSION_DURATION, &labels, started.elapsed());
+        });
+    }
+
+    /// What hears of messages that violate the protocol.
+    pub(crate) fn on_violation(self: &Arc<Self>) -> OnViolation {
+        let measured = Arc::downgrade(self);
+        Arc::new(move |violation| {
+            let kind = match violation {
+                ProtocolViolation::Unreadable(..) | ProtocolViolation::NotAMessage(_) => "not_json",
+                ProtocolViolation::UnknownResponse(_) => "unknown_id",
+                ProtocolViolation::UnexpectedRequest(_)
+                | ProtocolViolation::UnknownNotification(_) => "unexpected",
+                ProtocolViolation::LimitReached => return,
+            };
+            if let Some(measured) = measured.upgrade() {
+                measured.owned.count(&table::UPSTREAM_NOISE, &[&measured.name, kind]);
+            }
+        })
+    }
+
+    /// Sets the items that are listed. Their calls are measured from now on.
+    pub(crate) fn set_items(&self, kind: ListKind, items: &[Arc<Definition>]) {
+        let series = |item: &Arc<Definition>| {
+            let name = item.name();
+            match kind {
+                ListKind::Tools => Some((Box::from(name), self.operations.tool(name))),
+                ListKind::Prompts => Some((Box::from(name), self.operations.prompt(name))),
+                _ => None,
+            }
+        };
+        // Made before the earlier ones are dropped, so that the series of items that stay continue.
+        let listed = items.iter().filter_map(series).collect();
+        self.items.write().insert(kind, listed);
+    }
+
+    /// Lets a function count with what measures this request.
+    #[expect(dead_code, reason = "the calls are not measured yet")]
+    pub(crate) fn with_series(&self, operation: &Operation, count: impl FnOnce(&OperationSeries)) {
+        let target = match operation {
+            Operation::CallTool { name, .. } => Some((ListKind::Tools, name)),
+            Operation::GetPrompt { name, .. } => Some((ListKind::Prompts, name)),
+            _ => None,
+        };
+        let items = self.items.read();
+        let item = target.and_then(|(kind, name)| items.get(&kind)?.get(name.as_str()));
+        match item {
+            Some(item) => count(item),
+            None => count(self.operations.method(operation.method())),
+        }
+    }
+
+    /// Reports its processes.
+    pub(crate) fn collect_processes(&self, values: &mut CollectedValues) {
+        let Some(usage) = self.program.as_ref().map(|program| program.usage()) else { return };
+        let (name, number) = (&*self.name, |number| i64::try_from(number).unwrap_or(i64::MAX));
+        values.integer(&table::UPSTREAM_PROCESSES, &[name], number(usage.processes));
+        values.integer(&table::UPSTREAM_PROCESS_MEMORY, &[name], number(usage.memory_bytes));
+        values.float(&table::UPSTREAM_PROCESS_CPU, &[name], usage.cpu_seconds);
+    }
+}
