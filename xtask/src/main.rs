@@ -1,6 +1,7 @@
 //! The development tasks of this repository. `cargo xtask` lists them.
 
 mod bench;
+mod dashboards;
 mod docs;
 mod repository;
 mod test;
@@ -15,8 +16,9 @@ usage: cargo xtask TASK
 
   test [--only STEP]    run all checks that must pass before a merge; `test --list` lists the steps
   tidy                  check the rules of the source tree that compilers do not check
-  docs [--check]        generate docs/dialects, docs/conformance.md and docs/configuration.md, or report
-                        which of them are outdated
+  docs [--check]        generate docs/dialects, docs/conformance.md, docs/configuration.md and docs/metrics.md,
+                        or report which of them are outdated
+  dashboards            generate packaging/grafana and packaging/prometheus from the table of metrics
   bench stdio           compare Creole, rmcp, rust-mcp-sdk and bare echoes on stdio
   bench http            compare Creole, rmcp, tower-mcp and a bare responder on HTTP
   bench gateway         compare calls through Creole, other gateways and a bare relay
@@ -41,6 +43,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["dashboards"] => dashboards::write(),
         ["bench", "stdio", ..] => bench::stdio(&arguments[2..]),
         ["bench", "http", ..] => bench::http(&arguments[2..]),
         ["bench", "gateway", ..] => bench::gateway(&arguments[2..]),

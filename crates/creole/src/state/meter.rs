@@ -5,19 +5,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Result, StateError, StateFileError};
-use crate::telemetry::metrics::{Gauge, Metrics, table};
+use crate::telemetry::metrics::{Gauge, Histogram, Metrics, table};
 
 /// Counts the operations on a state by their outcome.
 pub(super) struct StateMeter {
     metrics: Arc<Metrics>,
     is_up: Gauge,
+    /// Exists from the start: an alert sees its first increase.
+    _full: Histogram,
 }
 
 impl StateMeter {
     pub(super) fn new(metrics: &Arc<Metrics>) -> Self {
         let is_up = metrics.gauge(&table::STATE_UP, &[]);
         is_up.set(1);
-        Self { metrics: Arc::clone(metrics), is_up }
+        let full = metrics.histogram(&table::STATE_OPERATIONS, &["write", "full"]);
+        Self { metrics: Arc::clone(metrics), is_up, _full: full }
     }
 }
 

@@ -73,10 +73,12 @@ impl UpstreamMetrics {
         self.transport
     }
 
-    /// Counts an attempt to open a connection, and the session in it.
-    pub(crate) fn connection_opened<E>(&self, opened: &Result<Connection, E>) {
-        let outcome = if opened.is_ok() { "ready" } else { "failed" };
-        self.owned.count(&table::UPSTREAM_STARTS, &[&self.name, outcome]);
+    /// Counts an attempt to open the gateway's own session, and measures any session.
+    pub(crate) fn connection_opened<E>(&self, opened: &Result<Connection, E>, is_own: bool) {
+        if is_own {
+            let outcome = if opened.is_ok() { "ready" } else { "failed" };
+            self.owned.count(&table::UPSTREAM_STARTS, &[&self.name, outcome]);
+        }
         if let Ok(connection) = opened
             && connection.greeting().rules.has_handshake()
         {

@@ -171,12 +171,12 @@ pub static UPSTREAM_INFO: MetricDef = gauge(
     &[UPSTREAM, ERA, VERSION, UPSTREAM_TRANSPORT],
     "What an upstream speaks; always 1.",
 );
-/// Number of connections that were opened to an upstream, or that failed to open.
+/// Number of attempts to open the gateway's own session with an upstream.
 pub static UPSTREAM_STARTS: MetricDef = counter(
     "creole_upstream_starts_total",
     "creole.upstream.starts",
     &[UPSTREAM, OUTCOME],
-    "Number of connections that were opened to an upstream, or that failed to open.",
+    "Number of attempts to open the gateway's own session with an upstream.",
 );
 /// Number of open connections to an upstream.
 pub static UPSTREAM_CONNECTIONS: MetricDef = gauge(

@@ -198,7 +198,7 @@ impl UpstreamConnector {
                 let on_violation = Some(metrics.on_violation());
                 let offer = ClientOffer { on_violation, ..offer.clone() };
                 let opened = self.connect(&offer, caller).await;
-                metrics.connection_opened(&opened);
+                metrics.connection_opened(&opened, *owner == SessionOwner::Gateway);
                 opened
             }
         };
