@@ -29,6 +29,8 @@ pub mod otlp;
 #[cfg(unix)]
 pub mod postgres;
 pub(crate) mod process;
+#[cfg(unix)]
+pub mod prometheus;
 mod release;
 mod servers;
 #[cfg(unix)]

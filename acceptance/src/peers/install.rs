@@ -110,10 +110,11 @@ pub fn install_all() -> Result<(), String> {
     jobs.extend(environments.map(|name| job(name, move || zoo::installed(name).map(drop))));
     // One after the other: the system's package manager does not run concurrently.
     #[cfg(unix)]
-    jobs.push(job("postgres, wordpress, glewlwyd, browser", || {
+    jobs.push(job("postgres, wordpress, glewlwyd, prometheus, browser", || {
         super::postgres::programs()?;
         super::wordpress::WordPress::prepared()?;
         super::glewlwyd::prepared()?;
+        super::prometheus::prepared()?;
         super::browser::prepared()
     }));
     let missing = side_by_side(jobs);

@@ -4,8 +4,9 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use creole_test_wait::blocking::within;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -70,9 +71,8 @@ impl Prometheus {
     /// When it cannot be installed or started.
     pub fn start(target: SocketAddr, token: Option<&str>) -> Result<Self, Missing> {
         prepared()?;
-        let wrong = |error: &dyn std::fmt::Display| {
-            Missing(format!("Prometheus does not start: {error}"))
-        };
+        let wrong =
+            |error: &dyn std::fmt::Display| Missing(format!("Prometheus does not start: {error}"));
         let data = tempfile::tempdir().map_err(|error| wrong(&error))?;
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = free.map_err(|error| wrong(&error))?;
@@ -85,25 +85,22 @@ impl Prometheus {
         );
         let file = data.path().join("prometheus.yml");
         fs::write(&file, config).map_err(|error| wrong(&error))?;
-        let process = Command::new(program("prometheus"))
+        let mut command = Command::new(program("prometheus"));
+        command
             .arg(format!("--config.file={}", file.display()))
             .arg(format!("--storage.tsdb.path={}", data.path().join("data").display()))
             .arg(format!("--web.listen-address={address}"))
             .arg("--log.level=warn")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| wrong(&error))?;
-        let started = Self { _process: ChildGuard::new(process), _data: data, address };
-        let end = Instant::now() + BEGINNING;
-        while Instant::now() < end {
-            if Request::get("/-/ready").try_send(address).is_ok_and(|ready| ready.status == 200) {
-                return Ok(started);
-            }
-            creole_test_wait::blocking::pause();
-        }
-        Err(wrong(&"it is not ready in time"))
+            .stderr(Stdio::null());
+        let process = ChildGuard::start(&mut command);
+        let is_ready = || {
+            let response = Request::new("GET", "/-/ready").send(address);
+            response.is_ok_and(|response| response.head.status == 200)
+        };
+        within(BEGINNING, is_ready).ok_or_else(|| wrong(&"it is not ready in time"))?;
+        Ok(Self { _process: process, _data: data, address })
     }
 
     /// The results of an instant query.
@@ -112,7 +109,7 @@ impl Prometheus {
     /// When Prometheus refuses the query.
     pub fn query(&self, query: &str) -> Vec<Value> {
         let path = format!("/api/v1/query?query={}", percent_encoded(query));
-        let response = Request::get(&path).send(self.address);
+        let response = Request::new("GET", &path).send(self.address).expect("a response");
         let mut body: Value = serde_json::from_str(&response.text()).expect("a JSON response");
         assert_eq!(body["status"], "success", "{query}: {body}");
         match body["data"]["result"].take() {
@@ -123,7 +120,9 @@ impl Prometheus {
 
     /// The names of all metrics that it has.
     pub fn names(&self) -> Vec<String> {
-        let response = Request::get("/api/v1/label/__name__/values").send(self.address);
+        let response = Request::new("GET", "/api/v1/label/__name__/values")
+            .send(self.address)
+            .expect("a response");
         let body: Value = serde_json::from_str(&response.text()).expect("a JSON response");
         serde_json::from_value(body["data"].clone()).expect("names")
     }
@@ -131,7 +130,9 @@ impl Prometheus {
 
 fn percent_encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+            char::from(byte).to_string()
+        }
         _ => format!("%{byte:02X}"),
     };
     text.bytes().map(byte).collect()

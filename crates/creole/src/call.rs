@@ -5,6 +5,7 @@ mod canceller;
 pub(crate) mod catch_panic;
 mod channel;
 mod context_layer;
+mod counted;
 mod origin;
 
 use std::collections::BTreeMap;
@@ -24,12 +25,14 @@ use tokio::sync::Notify;
 
 use crate::principal::Principal;
 use crate::scopes::ScopeRules;
+use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::record::{CallRecord, Detail, EarlierCall, StepGuard};
 use crate::telemetry::steps::StepKind;
 use crate::telemetry::trace::{OutgoingTrace, Propagation, ReceivedTrace, SpanId, TraceHeaders};
 
 pub use canceller::Canceller;
 pub use channel::{ClientChannel, ClientSession, ConnectionId};
+pub(crate) use counted::LayerPass;
 pub use origin::Origin;
 
 /// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
@@ -54,6 +57,8 @@ pub struct Context {
     layers: Option<Arc<ContextLayer>>,
     /// The step of the record that the next steps are parts of.
     step: Option<u16>,
+    /// Counts how often the layer that handles the call passes it on, if layers are counted.
+    pass: Option<Arc<LayerPass>>,
 }
 
 /// The responses and state that a round of a call begins with.
@@ -96,6 +101,8 @@ struct CallShared {
     trace_headers: Option<Arc<TraceHeaders>>,
     /// The record of the call, if a reader wants it.
     record: Option<Arc<CallRecord>>,
+    /// The metrics of the server, if the call is counted.
+    metrics: Option<Arc<ServerMetrics>>,
 }
 
 /// The flag of a cancelled call.
@@ -143,6 +150,7 @@ impl Context {
             record,
             is_traced: false,
             trace_headers: None,
+            metrics: None,
         })
     }
 
@@ -207,11 +215,12 @@ impl Context {
             record,
             is_traced: self.shared.is_traced,
             trace_headers: self.shared.trace_headers.clone(),
+            metrics: self.shared.metrics.clone(),
         })
     }
 
     fn from_shared(shared: CallShared) -> Self {
-        Self { shared: Arc::new(shared), round: None, layers: None, step: None }
+        Self { shared: Arc::new(shared), round: None, layers: None, step: None, pass: None }
     }
 
     /// The same context with the responses and state of a round.
@@ -439,7 +448,10 @@ impl Context {
                 ContextRewrite::Event(_) => {}
             }
         }
-        self.shared.channel.request_input(self.shared.key, input_request).await
+        let method = input_request.method();
+        let response = self.shared.channel.request_input(self.shared.key, input_request).await;
+        self.count_input_request(method, if response.is_ok() { "answered" } else { "refused" });
+        response
     }
 
     /// Forwards an event of this call from another source.

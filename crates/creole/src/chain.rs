@@ -258,6 +258,20 @@ pub(crate) fn redactor(layers: &Arc<[Arc<dyn Middleware>]>) -> Option<FrameRedac
     })
 }
 
+/// Lets a layer handle the call, and counts what it did with it, if the call is counted.
+async fn handle_counted(layer: &dyn Middleware, mut call: Call, next: Next<'_>) -> Outcome {
+    let Some(server) = call.context.server_metrics().cloned() else {
+        return layer.handle(call, next).await;
+    };
+    let pass = call.context.begin_layer();
+    let outcome = layer.handle(call, next).await;
+    if let Some(decision) = pass.decision(&outcome) {
+        let name = layer.name().map_or(layer.kind(), |name| name);
+        server.layer_decision(next.upstream, name, decision);
+    }
+    outcome
+}
+
 /// The rest of a chain.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
@@ -265,17 +279,29 @@ pub struct Next<'a> {
     endpoint: &'a dyn Endpoint,
     /// Whether a layer of the chain got it, and passes the call on with it.
     is_rest: bool,
+    /// The upstream that the chain is around. `None`: it is around the server.
+    upstream: Option<&'a str>,
 }
 
 impl<'a> Next<'a> {
     /// A chain of these layers, outermost first, around the endpoint.
     #[doc(hidden)]
     pub fn new(layers: &'a [Arc<dyn Middleware>], endpoint: &'a dyn Endpoint) -> Self {
-        Self { layers, endpoint, is_rest: false }
+        Self { layers, endpoint, is_rest: false, upstream: None }
+    }
+
+    /// The same chain, which is around the upstream of this name.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn around_upstream(self, upstream: &'a str) -> Self {
+        Self { upstream: Some(upstream), ..self }
     }
 
     /// Passes the call on.
     pub fn call(self, call: Call) -> BoxFuture<'a, Outcome> {
+        if self.is_rest {
+            call.context.count_pass();
+        }
         if call.context.recorded_step().is_some() {
             return self.call_recorded(call);
         }
@@ -284,7 +310,13 @@ impl<'a> Next<'a> {
 
     fn call_unrecorded(self, call: Call) -> BoxFuture<'a, Outcome> {
         match self.layers.split_first() {
-            Some((layer, rest)) => layer.handle(call, Self { layers: rest, is_rest: true, ..self }),
+            Some((layer, rest)) => {
+                let next = Self { layers: rest, is_rest: true, ..self };
+                match call.context.server_metrics() {
+                    None => layer.handle(call, next),
+                    Some(_) => Box::pin(handle_counted(&**layer, call, next)),
+                }
+            }
             None => self.endpoint.call(call),
         }
     }

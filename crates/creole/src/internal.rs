@@ -196,6 +196,7 @@ pub mod direct_call {
 
 /// Records of calls, and their readers.
 pub mod telemetry {
+    pub use crate::telemetry::call_meter::client_error_type;
     pub use crate::telemetry::facts::{RequestFacts, Transport, Via};
     pub use crate::telemetry::frames::{
         CapturedFrame, FrameDirection, FrameRedactor, MAX_FRAME_BYTES, MAX_FRAMES,

@@ -376,7 +376,6 @@ impl Registry {
     }
 
     /// What measures an operation on a listed tool or prompt.
-    #[expect(dead_code, reason = "the calls are not measured yet")]
     pub(crate) fn item_series(&self, operation: &Operation) -> Option<Arc<OperationSeries>> {
         match operation {
             Operation::CallTool { name, .. } => self.read().tools.series(name),

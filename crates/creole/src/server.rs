@@ -29,6 +29,7 @@ use crate::registry::{Registry, RegistrySettings, RunMode};
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
+use crate::telemetry::call_meter::CallMeter;
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
@@ -252,8 +253,13 @@ impl Server {
         let chain: Arc<[Arc<dyn Middleware>]> = self.chain.into();
         let server_metrics = server_metrics(&self.telemetry, &self.identity.name, before);
         let redactor = chain::redactor(&chain);
-        let telemetry =
-            ServerTelemetry::new(self.telemetry, &self.identity.name, &self.dialect, redactor);
+        let telemetry = ServerTelemetry::new(
+            self.telemetry,
+            &self.identity.name,
+            &self.dialect,
+            redactor,
+            server_metrics.clone(),
+        );
         let settings = RegistrySettings {
             result_identity: profile.identity.clone(),
             identity: Arc::new(self.identity),

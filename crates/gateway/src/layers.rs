@@ -119,10 +119,14 @@ impl Chain {
     }
 
     /// The endpoint with the layers around it.
-    pub fn wrap(&self, endpoint: Arc<dyn Endpoint>) -> Arc<dyn Endpoint> {
+    pub fn wrap(&self, endpoint: Arc<dyn Endpoint>, upstream: &str) -> Arc<dyn Endpoint> {
         match self.0.is_empty() {
             true => endpoint,
-            false => Arc::new(ChainedEndpoint { layers: Arc::clone(&self.0), endpoint }),
+            false => Arc::new(ChainedEndpoint {
+                layers: Arc::clone(&self.0),
+                endpoint,
+                upstream: upstream.into(),
+            }),
         }
     }
 }
@@ -142,11 +146,13 @@ impl fmt::Debug for Chain {
 struct ChainedEndpoint {
     layers: Arc<[Arc<dyn Middleware>]>,
     endpoint: Arc<dyn Endpoint>,
+    /// The name of the upstream.
+    upstream: Box<str>,
 }
 
 impl Endpoint for ChainedEndpoint {
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
-        Next::new(&self.layers, &*self.endpoint).call(call)
+        Next::new(&self.layers, &*self.endpoint).around_upstream(&self.upstream).call(call)
     }
 
     fn subscription_ended(&self, uri: &str, connection: ConnectionId) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use creole_proto::operation::Outcome;
 
 use crate::call::{BoxFuture, Call};
-use crate::chain::{Middleware, Next};
+use crate::chain::{Middleware, Next, handle_counted};
 use crate::telemetry::outcome::CallOutcome;
 use crate::telemetry::record::CallRecord;
 use crate::telemetry::steps::{Decision, StepKind};
@@ -50,7 +50,7 @@ async fn handle_recorded(
     let (_, parent) = call.context.recorded_step().unzip();
     let step = record.start_step(kind, parent.flatten());
     call.context = call.context.in_step(step.index());
-    let outcome = layer.handle(call, next).await;
+    let outcome = handle_counted(layer, call, next).await;
     let seen = outcome_of(&outcome);
     record.decide_layer(step.index(), seen);
     step.end(seen.error());

@@ -43,6 +43,7 @@ pub(super) fn seal_round(
     // The steps end at once: the client has the input requests when it has the response.
     for input_request in &input_requests {
         drop(call.context.start_input_request(&input_request.question));
+        call.context.count_input_request(input_request.question.method(), "deferred");
     }
     let earlier = call.context.record().map(|record| record.as_earlier());
     let plain = serde_json::to_vec(&Round { earlier, ..round.clone() }).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Follows calls for the telemetry: from their start to their outcome, or until they are dropped.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use creole_proto::dialect::Dialect;
 use creole_proto::fault::{ErrorChannel, Fault, FaultKind};
@@ -15,9 +15,10 @@ use super::late_call::LateCall;
 use crate::call::{Call, Canceller, ClientChannel, Context, Origin};
 use crate::chain::BoxFuture;
 use crate::principal::Principal;
+use crate::telemetry::call_meter::{CallMeter, server_error_type};
 use crate::telemetry::facts::{RequestFacts, Transport};
 use crate::telemetry::frames::{FrameDirection, FrameRedactor};
-use crate::telemetry::metrics::table;
+use crate::telemetry::metrics::{ServerMetrics, TracedCall, table};
 use crate::telemetry::outcome::{CallEnd, CallOutcome};
 use crate::telemetry::record::{CallRecord, NewRecord};
 use crate::telemetry::trace::{CallTrace, IncomingTrace, in_span};
@@ -33,6 +34,8 @@ pub(crate) struct ServerTelemetry {
     server: Arc<str>,
     dialect: Dialect,
     redactor: Option<FrameRedactor>,
+    /// Counts its calls, if metrics are counted.
+    metrics: Option<Arc<ServerMetrics>>,
 }
 
 impl ServerTelemetry {
@@ -41,8 +44,14 @@ impl ServerTelemetry {
         server: &str,
         dialect: &Dialect,
         redactor: Option<FrameRedactor>,
+        metrics: Option<Arc<ServerMetrics>>,
     ) -> Self {
-        Self { telemetry, server: server.into(), dialect: dialect.clone(), redactor }
+        Self { telemetry, server: server.into(), dialect: dialect.clone(), redactor, metrics }
+    }
+
+    /// Counts its calls, if metrics are counted.
+    pub(super) fn metrics(&self) -> Option<&Arc<ServerMetrics>> {
+        self.metrics.as_ref().filter(|_| self.telemetry.modes().contains(Modes::METRICS))
     }
 
     pub(crate) fn telemetry(&self) -> &Telemetry {
@@ -187,12 +196,18 @@ impl ServerTelemetry {
     /// Counts a request without a call. `is_refused`: it could not even be read as a request.
     fn count_answer(
         &self,
-        _method: &'static str,
-        _rules: &'static Rules,
-        _facts: &RequestFacts,
-        _outcome: CallOutcome,
-        _is_refused: bool,
+        method: &'static str,
+        rules: &'static Rules,
+        facts: &RequestFacts,
+        outcome: CallOutcome,
+        is_refused: bool,
     ) {
+        let Some(metrics) = self.metrics() else { return };
+        if let (true, CallOutcome::Fault(kind, _)) = (is_refused, outcome) {
+            return metrics.message_refused(kind);
+        }
+        let (transport, error) = (facts.transport.into(), server_error_type(outcome));
+        metrics.method_series(method).record(rules, transport, error, Duration::ZERO, None);
     }
 
     /// How a call ended for its client.
@@ -226,14 +241,19 @@ impl ServiceCore {
         let Started { key, operation, caller, .. } = started;
         let record = self.telemetry.start_record(&operation, &caller, &origin.principal, &facts);
         let trace_headers = facts.trace_headers.take().map(Arc::new);
-        let mut context = Context::new(key, caller, origin, channel, self.debug, record);
+        let metrics = self.telemetry.metrics();
+        let context = Context::new(key, caller, origin, channel, self.debug, record);
+        let mut context = context.counted(metrics);
         if self.telemetry.traces() {
             context = context.traced(trace_headers);
         }
         let cancelled = context.canceller();
         let method = facts.method.unwrap_or_else(|| operation.method());
+        let meter = metrics.map(|metrics| {
+            CallMeter::start(metrics, self.registry.item_series(&operation), facts.transport)
+        });
         let late = self.telemetry.keep_late(&operation, &context, facts);
-        let observed = ObservedCall::start(&self.telemetry, method, &context, late);
+        let observed = ObservedCall::start(&self.telemetry, method, &context, late, meter);
         let call = Call { operation, context };
         (Box::pin(observed.run(self.run_call(call))), cancelled)
     }
@@ -250,8 +270,8 @@ pub(super) struct ObservedCall {
     method: &'static str,
     rules: &'static Rules,
     started: Instant,
-    /// Whether the call is counted in the metrics.
-    is_counted: bool,
+    /// Counts the call, if metrics are counted.
+    meter: Option<CallMeter>,
     canceller: Canceller,
     record: Option<Arc<CallRecord>>,
     /// What a reader may want at the end of the call.
@@ -266,22 +286,19 @@ impl ObservedCall {
         method: &'static str,
         context: &Context,
         late: Option<Box<LateCall>>,
+        meter: Option<CallMeter>,
     ) -> Self {
-        let is_counted = server.telemetry.modes().contains(Modes::METRICS);
         let call = Self {
             server: Arc::clone(server),
             method,
             rules: context.caller().rules,
             started: Instant::now(),
-            is_counted,
+            meter,
             canceller: context.canceller(),
             record: context.record().cloned(),
             late,
             is_ended: false,
         };
-        if is_counted {
-            call.count_start();
-        }
         if let Some(record) = &call.record {
             record.report_start();
         }
@@ -303,8 +320,12 @@ impl ObservedCall {
 
     fn end(&mut self, outcome: CallOutcome) {
         self.is_ended = true;
-        if self.is_counted {
-            self.count_end(outcome);
+        if let Some(meter) = self.meter.take() {
+            let trace = self.record.as_ref().and_then(|record| record.trace.as_ref());
+            let traced = trace
+                .filter(|trace| trace.is_sampled)
+                .map(|trace| TracedCall { trace_id: trace.trace_id, span_id: trace.span_id });
+            meter.end(self.method, self.rules, outcome, self.started.elapsed(), traced);
         }
         if let Some(record) = &self.record {
             record.finish(outcome, self.canceller.denied_by().cloned());
@@ -315,14 +336,6 @@ impl ObservedCall {
             let end = CallEnd { duration, outcome, denied_by };
             self.server.report_late(self.method, &late, &self.canceller, end);
         }
-    }
-
-    /// Counts that the call started.
-    fn count_start(&self) {}
-
-    /// Counts that the call ended.
-    fn count_end(&self, _outcome: CallOutcome) {
-        let _duration = self.started.elapsed();
     }
 }
 

@@ -162,7 +162,7 @@ impl UpstreamLists {
 
     /// What answers calls of the listed items, behind the layers of the upstream. `None` if the upstream is gone.
     fn endpoint(&self) -> Option<Arc<dyn Endpoint>> {
-        Some(self.settings.chain.wrap(self.endpoint.upgrade()?))
+        Some(self.settings.chain.wrap(self.endpoint.upgrade()?, self.name()))
     }
 
     fn announce(&self, change: Change) {

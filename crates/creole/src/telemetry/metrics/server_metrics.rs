@@ -89,9 +89,15 @@ impl ServerMetrics {
         self.owned.count(&table::MESSAGES_REFUSED, &[&self.name, kind.name()]);
     }
 
-    /// Counts a call that a layer of the server did not simply pass on.
-    pub(crate) fn layer_decision(&self, layer: &str, decision: &'static str) {
-        self.owned.count(&table::LAYER_DECISIONS, &[&self.name, "", layer, decision]);
+    /// Counts a call that a layer around the server, or around an upstream, did not simply pass on.
+    pub(crate) fn layer_decision(
+        &self,
+        upstream: Option<&str>,
+        layer: &str,
+        decision: &'static str,
+    ) {
+        let (server, upstream) = upstream.map_or((&*self.name, ""), |upstream| ("", upstream));
+        self.owned.count(&table::LAYER_DECISIONS, &[server, upstream, layer, decision]);
     }
 }
 
