@@ -97,6 +97,9 @@ impl ServerInstance {
         let site = crate::site(plan);
         let peers =
             Some(&state).filter(|it| it.is_shared()).and_then(|it| Replicas::new(it.clone()));
+        if let Some(peers) = &peers {
+            peers.set_metrics(options.telemetry.metrics());
+        }
         let is_current = Arc::new(AtomicBool::new(true));
         let environment = layer_environment(options, affinity, peers.as_ref(), &is_current);
         let server =

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use creole::Secrets;
 use creole::auth::{AuthError, Authenticator};
 use creole::internal::telemetry::metrics::{Gauge, table};
+use creole_telemetry::process::{self, BuildInfo, ProcessMetrics};
 use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -104,6 +105,8 @@ pub struct Reloader {
     is_fetching: AtomicBool,
     /// When the running configuration was loaded, for the metrics.
     loaded_at: Gauge,
+    /// The metrics of the process, if metrics are counted.
+    _process: Option<ProcessMetrics>,
 }
 
 struct RunningConfig {
@@ -163,6 +166,13 @@ impl Reloader {
             rejection: None,
         };
         let metrics = options.telemetry.metrics();
+        let features = if cfg!(feature = "wordpress") { "wordpress" } else { "" };
+        let build = BuildInfo {
+            version: env!("CARGO_PKG_VERSION"),
+            revision: option_env!("CREOLE_REVISION").unwrap_or(""),
+            features,
+        };
+        let process = metrics.is_enabled().then(|| process::register(metrics, build));
         let loaded_at = metrics.gauge(&table::CONFIG_LOADED, &[]);
         for outcome in ["accepted", "refused"] {
             metrics.add(&table::CONFIG_RELOADS, &[outcome], 0);
@@ -178,6 +188,7 @@ impl Reloader {
             closing,
             is_fetching: fetches,
             loaded_at,
+            _process: process,
         });
         reloader.set_loaded_now();
         reloader

@@ -174,7 +174,8 @@ impl Registry {
         let (changes, _) = broadcast::channel(MAX_PENDING_CHANGES);
         let (state, sealer) = (settings.state.clone(), settings.sealer.clone());
         let size = settings.page_size;
-        let tasks = Tasks::new(state, settings.tasks, sealer, size, changes.clone());
+        let metrics = settings.metrics.as_ref().map(|metrics| metrics.metrics());
+        let tasks = Tasks::new(state, settings.tasks, sealer, size, changes.clone(), metrics);
         let state = RegistryState::new(layers, settings.metrics.as_ref());
         let (state, is_seen) = (RwLock::new(state), AtomicBool::new(true));
         let kept = Mutex::default();

@@ -17,7 +17,7 @@ mod tests;
 use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,6 +28,7 @@ pub use replica_responses::ReplicaResponses;
 
 use crate::state::{State, StateError};
 use crate::task::random_id;
+use crate::telemetry::metrics::{Metrics, table};
 
 /// The interval between two heartbeats.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(2);
@@ -57,6 +58,7 @@ pub(crate) struct ReplicaShared {
     /// Whether other replicas can find this process.
     is_present: watch::Sender<bool>,
     slots: Arc<Semaphore>,
+    metrics: OnceLock<Arc<Metrics>>,
 }
 
 /// The targets that this process registered for other replicas.
@@ -125,6 +127,7 @@ impl Replicas {
                 registrations: registration,
                 is_present: present,
                 slots,
+                metrics: OnceLock::new(),
             }),
         })
     }
@@ -168,10 +171,35 @@ impl Replicas {
         target: &str,
         request: Bytes,
     ) -> Result<ReplicaResponses, ReplicaError> {
+        let sent = self.send_uncounted(to, target, request).await;
+        if let Some(metrics) = self.shared.metrics.get() {
+            let outcome = match &sent {
+                Ok(_) => "sent",
+                Err(ReplicaError::Gone) => "gone",
+                Err(ReplicaError::Unknown) => "unknown",
+                Err(ReplicaError::Busy) => "busy",
+                Err(ReplicaError::State(_)) => "failed",
+            };
+            metrics.count(&table::REPLICA_REQUESTS, &[target_kind(target), outcome]);
+        }
+        sent
+    }
+
+    async fn send_uncounted(
+        &self,
+        to: &str,
+        target: &str,
+        request: Bytes,
+    ) -> Result<ReplicaResponses, ReplicaError> {
         if !self.shared.is_alive(to).await? {
             return Err(ReplicaError::Gone);
         }
         ReplicaResponses::send(Arc::clone(&self.shared), to, target, request).await
+    }
+
+    /// Counts the requests to other replicas from now on. The first call counts.
+    pub fn set_metrics(&self, metrics: &Arc<Metrics>) {
+        _ = self.shared.metrics.set(Arc::clone(metrics));
     }
 
     /// Notifies the other replicas that this process stops, so that they need not wait for its heartbeat to expire.
@@ -208,6 +236,15 @@ impl Drop for Registration {
 impl fmt::Debug for Replicas {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Peers").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+/// The kind of a target, for the metrics.
+fn target_kind(target: &str) -> &'static str {
+    match target.split('/').next() {
+        Some("call") => "parked",
+        Some("events") => "stream",
+        _ => "message",
     }
 }
 

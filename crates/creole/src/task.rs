@@ -8,6 +8,7 @@
 mod claims;
 mod create;
 mod follow;
+mod gauges;
 mod record;
 mod requests;
 mod store;
@@ -36,7 +37,9 @@ use crate::random;
 use crate::random::NoRandomBytes;
 use crate::seal::Sealer;
 use crate::state::State;
+use crate::telemetry::metrics::Metrics;
 use claims::InputClaims;
+use gauges::TaskGauges;
 use record::TaskRecord;
 use store::{TaskKey, TaskStore};
 
@@ -95,6 +98,7 @@ struct TaskShared {
     activity: Mutex<WorkerActivity>,
     claims: InputClaims,
     followed: Mutex<HashSet<String>>,
+    gauges: TaskGauges,
 }
 
 /// How many tasks are being worked on, and whether the heartbeat is running.
@@ -111,6 +115,7 @@ impl Tasks {
         sealer: Sealer,
         page_size: usize,
         changes: broadcast::Sender<Announcement>,
+        metrics: Option<&Arc<Metrics>>,
     ) -> Self {
         let slots = Arc::new(Semaphore::new(limits.total.min(Semaphore::MAX_PERMITS)));
         Self {
@@ -125,6 +130,7 @@ impl Tasks {
                 activity: Mutex::default(),
                 claims: InputClaims::default(),
                 followed: Mutex::default(),
+                gauges: TaskGauges::new(metrics),
             }),
         }
     }

@@ -51,6 +51,7 @@ impl Tasks {
         // In its own tokio task from the start: a request that is dropped meanwhile leaves no partial state.
         tokio::spawn(async move {
             let working = shared.count_working();
+            let counted = shared.gauges.count(&record.task.state);
             let task = record.task.clone();
             let is_followed = call.context.caller().rules.tasks == Kind::ClientRequested;
             if let Err(fault) = shared.store_record(&principal, &record).await {
@@ -69,6 +70,9 @@ impl Tasks {
             let job = TaskJob { call, run, key: key.clone(), round };
             shared.run_until(job, expires).await;
             drop(working);
+            drop(counted);
+            let ended = shared.store.read(&key).await.ok().flatten();
+            let _counted = ended.and_then(|record| shared.gauges.count(&record.task.state));
             tokio::time::sleep_until(expires).await;
             shared.remove_task(&key).await;
             drop(slot);

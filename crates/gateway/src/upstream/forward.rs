@@ -31,6 +31,7 @@ use crate::upstream::park::request_state::{ParkedState, RequestState};
 use crate::upstream::park::{self, ParkedCalls, PreparedCall, ResumeOutcome, request_state};
 use crate::upstream::relay;
 use crate::upstream::settings::{Affinity, UpstreamSettings};
+use crate::upstream::upstream_metrics::RequestMeter;
 
 /// Forwards the calls of one upstream.
 pub(super) struct CallForwarder {
@@ -192,8 +193,11 @@ impl CallForwarder {
             tasking,
             rules,
         );
-        if call.operation.may_require_input() && park::needs_parking(context, &lease, capabilities)
-        {
+        let needs_parking = call.operation.may_require_input()
+            && park::needs_parking(context, &lease, capabilities);
+        let metrics = self.sessions.metrics.as_ref();
+        let meter = metrics.map(|metrics| RequestMeter::start(metrics, rules, &call.operation));
+        if needs_parking {
             let (answered, may_repeat) =
                 (request_state::known_responses(context), self.may_repeat(&call.operation));
             let beginning = PreparedCall {
@@ -204,12 +208,18 @@ impl CallForwarder {
                 tap: observed.frame_tap(),
             };
             let outcome = Box::pin(self.parked_calls.run(beginning, lease, context)).await;
+            if let Some(meter) = meter {
+                meter.end(&outcome, context.caller().rules);
+            }
             observed.end(&outcome);
             return Ok((outcome, Dispatched { connection, lane, tool_index: known }));
         }
         let mut received = connection.start_recorded_call(request, mirrors, observed.frame_tap());
         received.set_cancel_reason(context.cancel_reason());
         let outcome = relay::relay_call(&mut received, &mut lease, context).await;
+        if let Some(meter) = meter {
+            meter.end(&outcome, context.caller().rules);
+        }
         observed.end(&outcome);
         Ok((outcome, Dispatched { connection, lane, tool_index: known }))
     }

@@ -11,9 +11,11 @@ use creole::internal::sync::RwLock;
 use creole::internal::telemetry::metrics::{
     CollectedValues, Metrics, NetworkTransport, OperationSeries, Operations, OwnedSeries, table,
 };
+use creole::internal::telemetry::{CallOutcome, client_error_type};
 use creole::proto::client::ProtocolViolation;
 use creole::proto::model::{Definition, ListKind};
-use creole::proto::operation::Operation;
+use creole::proto::operation::{Operation, Outcome};
+use creole::proto::revision::{InputRequestStyle, Rules};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::upstream::settings::UpstreamSettings;
@@ -65,12 +67,6 @@ impl UpstreamMetrics {
     /// The metrics of the process.
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
-    }
-
-    /// Its transport.
-    #[expect(dead_code, reason = "the calls are not measured yet")]
-    pub(crate) fn transport(&self) -> NetworkTransport {
-        self.transport
     }
 
     /// Counts an attempt to open the gateway's own session, and measures any session.
@@ -131,8 +127,7 @@ impl UpstreamMetrics {
     }
 
     /// Lets a function count with what measures this request.
-    #[expect(dead_code, reason = "the calls are not measured yet")]
-    pub(crate) fn with_series(&self, operation: &Operation, count: impl FnOnce(&OperationSeries)) {
+    fn with_series(&self, operation: &Operation, count: impl FnOnce(&OperationSeries)) {
         let target = match operation {
             Operation::CallTool { name, .. } => Some((ListKind::Tools, name)),
             Operation::GetPrompt { name, .. } => Some((ListKind::Prompts, name)),
@@ -153,5 +148,66 @@ impl UpstreamMetrics {
         values.integer(&table::UPSTREAM_PROCESSES, &[name], number(usage.processes));
         values.integer(&table::UPSTREAM_PROCESS_MEMORY, &[name], number(usage.memory_bytes));
         values.float(&table::UPSTREAM_PROCESS_CPU, &[name], usage.cpu_seconds);
+    }
+}
+
+/// One request to an upstream, which is measured until its outcome. Dropping it means that it was cancelled.
+pub(crate) struct RequestMeter<'a> {
+    metrics: &'a UpstreamMetrics,
+    rules: &'static Rules,
+    operation: &'a Operation,
+    started: Instant,
+    is_ended: bool,
+}
+
+impl<'a> RequestMeter<'a> {
+    /// Measures a request that is sent now, in a session with these rules.
+    pub(crate) fn start(
+        metrics: &'a UpstreamMetrics,
+        rules: &'static Rules,
+        operation: &'a Operation,
+    ) -> Self {
+        Self { metrics, rules, operation, started: Instant::now(), is_ended: false }
+    }
+
+    /// Counts the request, which has this outcome, for a caller with these rules.
+    pub(crate) fn end(mut self, outcome: &Outcome, caller: &'static Rules) {
+        self.record(CallOutcome::of(outcome, |fault| fault.foreign_code));
+        let how = translation(caller, self.rules, outcome);
+        let labels = [caller.era.name(), self.rules.era.name(), how];
+        self.metrics.metrics.count(&table::TRANSLATIONS, &labels);
+    }
+
+    fn record(&mut self, outcome: CallOutcome) {
+        self.is_ended = true;
+        let (error, duration) = (client_error_type(outcome), self.started.elapsed());
+        let transport = self.metrics.transport;
+        self.metrics.with_series(self.operation, |series| {
+            series.record(self.rules, transport, error, duration, None);
+        });
+    }
+}
+
+impl Drop for RequestMeter<'_> {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            self.record(CallOutcome::Cancelled);
+        }
+    }
+}
+
+/// How a request and its outcome are translated between the eras of the caller and of the upstream.
+fn translation(
+    caller: &'static Rules,
+    upstream: &'static Rules,
+    outcome: &Outcome,
+) -> &'static str {
+    let needs_input = matches!(outcome, Outcome::InputRequired { .. });
+    match (caller.input_request_style, upstream.input_request_style) {
+        (InputRequestStyle::MultiRoundTrip, InputRequestStyle::Inline) if needs_input => "parked",
+        (InputRequestStyle::MultiRoundTrip, InputRequestStyle::Inline) => "lowered",
+        (InputRequestStyle::Inline, InputRequestStyle::MultiRoundTrip) if needs_input => "driven",
+        (InputRequestStyle::Inline, InputRequestStyle::MultiRoundTrip) => "raised",
+        _ => "none",
     }
 }

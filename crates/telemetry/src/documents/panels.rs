@@ -228,13 +228,9 @@ const STATE: &[Panel] = &[
         )],
     ),
     panel(
-        "Replicas and tasks",
+        "State and tasks",
         "short",
-        &[
-            ("creole_replicas", "replicas"),
-            ("sum by (status) (creole_tasks)", "tasks {{status}}"),
-            ("creole_state_up", "state"),
-        ],
+        &[("sum by (status) (creole_tasks)", "tasks {{status}}"), ("creole_state_up", "state")],
     ),
 ];
 

@@ -18,7 +18,7 @@ impl ClientChannel for SilentChannel {
 }
 
 pub(super) fn tasks_in(state: State, limits: TaskLimits) -> Tasks {
-    Tasks::new(state, limits, Sealer::from_key(&[7; 32]), 2, broadcast::channel(64).0)
+    Tasks::new(state, limits, Sealer::from_key(&[7; 32]), 2, broadcast::channel(64).0, None)
 }
 
 pub(super) fn tasks(limits: TaskLimits) -> Tasks {

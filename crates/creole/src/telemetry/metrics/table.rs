@@ -44,7 +44,6 @@ pub static ALL: &[&MetricDef] = &[
     &AUTH_ATTEMPTS,
     &STATE_UP,
     &STATE_OPERATIONS,
-    &REPLICAS,
     &REPLICA_REQUESTS,
     &AUDIT_LINES,
     &AUDIT_LOST,
@@ -278,13 +277,6 @@ pub static STATE_OPERATIONS: MetricDef = histogram(
     &[VERB, OUTCOME],
     "Duration of operations on the state that processes share.",
     STATE_BOUNDARIES,
-);
-/// Number of processes that share the state, with this one.
-pub static REPLICAS: MetricDef = gauge(
-    "creole_replicas",
-    "creole.replicas",
-    &[],
-    "Number of processes that share the state, with this one.",
 );
 /// Number of requests to other replicas.
 pub static REPLICA_REQUESTS: MetricDef = counter(
