@@ -1,5 +1,9 @@
 //! Reloads the configuration while the server runs. A reload takes effect as a whole or changes nothing.
 
+mod history;
+
+pub(crate) use history::{RejectedReload, ReloadHistory};
+
 use creole::internal::sync::Mutex as StdMutex;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -111,37 +115,6 @@ pub struct Reloader {
 
 struct RunningConfig {
     plan: Plan,
-}
-
-/// The plan in force, and the reloads so far.
-pub(crate) struct ReloadHistory {
-    /// The plan in force.
-    pub(crate) plan: Arc<Plan>,
-    /// When it was put into force.
-    pub(crate) loaded: SystemTime,
-    /// The text of its file.
-    pub(crate) text: Option<Arc<str>>,
-    /// How many reloads were accepted.
-    pub(crate) accepted: u64,
-    /// How many reloads were rejected.
-    pub(crate) rejected: u64,
-    /// The last rejection, unless a later reload was accepted.
-    pub(crate) rejection: Option<RejectedReload>,
-}
-
-/// A rejected reload.
-#[derive(Clone)]
-pub(crate) struct RejectedReload {
-    /// When it was rejected.
-    pub(crate) at: SystemTime,
-    /// The text of its file.
-    pub(crate) text: Option<Arc<str>>,
-    /// The message for the user.
-    pub(crate) message: String,
-    /// The error in the configuration, if it is that.
-    pub(crate) error: Option<Box<ConfigError>>,
-    /// What cannot change while the server runs.
-    pub(crate) restart_needed: Option<&'static str>,
 }
 
 impl Reloader {

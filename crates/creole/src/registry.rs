@@ -12,6 +12,7 @@ mod session_lists;
 mod skill_index;
 mod skill_requests;
 mod unlisted_resources;
+mod viewer;
 
 use crate::sync::{Mutex, RwLock};
 use std::any::Any;
@@ -43,10 +44,11 @@ use crate::seal::Sealer;
 use crate::task;
 use crate::task::{TaskLimits, Tasks};
 use crate::telemetry::metrics::{OperationSeries, ServerMetrics};
-use catalogue::{Catalogue, Layers};
+use catalogue::Catalogue;
 use class_lists::ClassLists;
 use remote::LocalOrRemote;
 use skill_index::SkillIndex;
+use viewer::Layers;
 
 pub use crate::call::announcement::{Announcement, Recipients};
 pub use collisions::NameCollision;

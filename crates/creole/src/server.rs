@@ -29,7 +29,6 @@ use crate::registry::{Registry, RegistrySettings, RunMode};
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
-use crate::telemetry::call_meter::CallMeter;
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
@@ -251,14 +250,16 @@ impl Server {
         profile.is_observed = request_log::is_enabled();
         profile.observers = self.telemetry.shared_modes().number();
         let chain: Arc<[Arc<dyn Middleware>]> = self.chain.into();
-        let server_metrics = server_metrics(&self.telemetry, &self.identity.name, before);
+        let known = before.and_then(Registry::metrics);
+        let metrics =
+            ServerMetrics::of_server(self.telemetry.metrics(), &self.identity.name, known);
         let redactor = chain::redactor(&chain);
         let telemetry = ServerTelemetry::new(
             self.telemetry,
             &self.identity.name,
             &self.dialect,
             redactor,
-            server_metrics.clone(),
+            metrics.clone(),
         );
         let settings = RegistrySettings {
             result_identity: profile.identity.clone(),
@@ -271,7 +272,7 @@ impl Server {
             sealer: sealer.clone(),
             tasks: self.tasks,
             state: self.state,
-            metrics: server_metrics,
+            metrics,
         };
         let registry = match before {
             None => Registry::new(settings, &chain),
@@ -296,19 +297,6 @@ impl Server {
         self.items.push(item);
         self
     }
-}
-
-/// The metrics of a server, if they are counted: those of its predecessor, or new ones.
-fn server_metrics(
-    telemetry: &Telemetry,
-    name: &str,
-    before: Option<&Registry>,
-) -> Option<Arc<ServerMetrics>> {
-    if !telemetry.metrics().is_enabled() {
-        return None;
-    }
-    let known = before.and_then(Registry::metrics).filter(|known| known.name() == name);
-    Some(known.map_or_else(|| Arc::new(ServerMetrics::new(telemetry.metrics(), name)), Arc::clone))
 }
 
 impl ServerItem {

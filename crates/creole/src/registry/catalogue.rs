@@ -9,14 +9,11 @@ use creole_proto::model::{Definition, Items, ListKind};
 use creole_proto::revision::Rules;
 
 use super::collisions::skeleton;
-use crate::call::Context;
+use super::viewer::{Layers, Viewer, ViewerKey};
 use crate::chain;
-use crate::chain::{Middleware, ViewerClass};
+use crate::chain::ViewerClass;
 use crate::seal::cursor::Position;
 use crate::telemetry::metrics::{OperationSeries, ServerMetrics};
-
-/// The layers of a chain, outermost first.
-pub(super) type Layers = Arc<[Arc<dyn Middleware>]>;
 
 /// An item to be listed.
 pub(super) type DefinedItem<T> = (Definition, T);
@@ -31,45 +28,6 @@ pub(super) struct ExcludedEntry {
 
 /// The maximum number of first pages that a list caches. Beyond it, the oldest one is dropped.
 const MAX_FIRST_PAGES: usize = 256;
-
-/// A client that reads a list: its properties that determine what it sees.
-#[derive(Clone)]
-pub(super) struct Viewer {
-    /// Whether it mirrors arguments in headers, and rejects tools that declare these incorrectly (2026-07-28
-    /// basic/transports/streamable-http, schema extension).
-    pub(super) mirrors_headers: bool,
-    /// The class of its principal, if a layer shows principals different items.
-    pub(super) class: Option<Arc<dyn ViewerClass>>,
-}
-
-impl Viewer {
-    pub(super) fn of(context: &Context, layers: &Layers) -> Self {
-        let caller = context.caller();
-        Self {
-            mirrors_headers: caller.rules.mirrored_headers && context.is_sessionless(),
-            class: chain::viewer_class(layers, context.principal()),
-        }
-    }
-
-    /// Whether the class of the viewer sees an item.
-    pub(super) fn sees(&self, kind: ListKind, item: &Definition) -> bool {
-        self.class.as_ref().is_none_or(|class| class.sees(kind, item))
-    }
-
-    fn key(&self) -> ViewerKey {
-        ViewerKey {
-            mirrors_headers: self.mirrors_headers,
-            class: self.class.as_ref().map(|class| class.id()),
-        }
-    }
-}
-
-/// What distinguishes viewers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct ViewerKey {
-    mirrors_headers: bool,
-    class: Option<u64>,
-}
 
 /// A list of named items. Clients see the items as the chain rewrites them; calls that passed the chain find them by
 /// their own names.

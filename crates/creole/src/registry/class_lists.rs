@@ -8,7 +8,8 @@ use creole_proto::model::ListKind;
 use creole_proto::operation::Change;
 use creole_proto::revision::Rules;
 
-use super::catalogue::{Catalogue, Layers};
+use super::catalogue::Catalogue;
+use super::viewer::Layers;
 use super::{Announcement, Recipients, Registry, RegistryState};
 use crate::call::announcement::RecipientFilter;
 use crate::chain;

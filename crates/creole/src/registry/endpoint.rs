@@ -14,8 +14,8 @@ use creole_proto::wire::Raw;
 use serde_json::{Value, json};
 
 use super::Registry;
-use super::catalogue::Viewer;
 use super::remote::LocalOrRemote;
+use super::viewer::Viewer;
 use crate::call::catch_panic::{CatchPanic, CaughtPanic};
 use crate::call::{Call, Context};
 use crate::chain;

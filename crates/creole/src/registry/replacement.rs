@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use creole_proto::model::ListKind;
 
-use super::catalogue::Layers;
+use super::viewer::Layers;
 use super::{ItemSource, Registry, RegistrySettings, RegistryShared, RegistryState, WeakRegistry};
 use crate::principal::Principal;
 use crate::sync::{Mutex, RwLock};

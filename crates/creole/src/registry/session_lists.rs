@@ -7,7 +7,7 @@ use creole_proto::model::{Definition, Items, ListKind};
 use creole_proto::operation::{Operation, Outcome};
 
 use super::catalogue::Catalogue;
-use super::catalogue::Viewer;
+use super::viewer::Viewer;
 use super::{Registry, RegistryState};
 use crate::call::{Call, Context};
 use crate::chain;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use creole_proto::model::{Definition, ListKind, Resource};
 
-use super::catalogue::{Catalogue, Layers};
+use super::catalogue::Catalogue;
+use super::viewer::Layers;
 use crate::item::skill::{SCHEME, Skill, SkillError, SkillFile};
 
 /// The media type of a directory resource (SEP-2640, directory resources).

@@ -9,7 +9,7 @@ use creole_proto::operation::{Caller, Outcome, Payload};
 use creole_proto::server::{CallKey, InputResponse};
 use creole_proto::wire::Raw;
 
-use super::super::catalogue::Viewer;
+use super::super::viewer::Viewer;
 use super::super::{SessionList, UnlistedItem};
 use super::*;
 use crate::call::{Call, ClientChannel, Context, Origin};

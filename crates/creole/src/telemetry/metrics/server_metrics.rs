@@ -38,6 +38,16 @@ impl ServerMetrics {
         }
     }
 
+    /// The metrics of a server, if they are counted: those of its predecessor, or new ones.
+    pub(crate) fn of_server(
+        metrics: &Arc<Metrics>,
+        name: &str,
+        before: Option<&Arc<Self>>,
+    ) -> Option<Arc<Self>> {
+        let known = before.filter(|known| known.name() == name).cloned();
+        metrics.is_enabled().then(|| known.unwrap_or_else(|| Arc::new(Self::new(metrics, name))))
+    }
+
     /// The metrics of the process.
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics

@@ -1,0 +1,37 @@
+//! What operators see of the reloads.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::{ConfigError, Plan};
+
+/// The plan in force, and the reloads so far.
+pub(crate) struct ReloadHistory {
+    /// The plan in force.
+    pub(crate) plan: Arc<Plan>,
+    /// When it was put into force.
+    pub(crate) loaded: SystemTime,
+    /// The text of its file.
+    pub(crate) text: Option<Arc<str>>,
+    /// How many reloads were accepted.
+    pub(crate) accepted: u64,
+    /// How many reloads were rejected.
+    pub(crate) rejected: u64,
+    /// The last rejection, unless a later reload was accepted.
+    pub(crate) rejection: Option<RejectedReload>,
+}
+
+/// A rejected reload.
+#[derive(Clone)]
+pub(crate) struct RejectedReload {
+    /// When it was rejected.
+    pub(crate) at: SystemTime,
+    /// The text of its file.
+    pub(crate) text: Option<Arc<str>>,
+    /// The message for the user.
+    pub(crate) message: String,
+    /// The error in the configuration, if it is that.
+    pub(crate) error: Option<Box<ConfigError>>,
+    /// What cannot change while the server runs.
+    pub(crate) restart_needed: Option<&'static str>,
+}
