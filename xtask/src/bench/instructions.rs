@@ -19,19 +19,53 @@ const MANY: usize = 2_000;
 /// The numbers of calls that are queued at once. Both divide the total numbers of calls.
 const WINDOWS: [usize; 2] = [1, 50];
 
-/// Counts for the bare echo and for creole, and returns the report.
+/// The configuration of a scene without its telemetry.
+const ONE_TOOL: &str = "[server]\nname = \"bench\"\npacks = [\"echo\"]\n";
+
+/// The same server with a part of the telemetry. The rows differ in nothing else.
+struct Scene {
+    name: &'static str,
+    /// Its file, beside the folder that servers run in.
+    file: &'static str,
+    arguments: &'static [&'static str],
+    telemetry: &'static str,
+}
+
+const SCENES: [Scene; 2] = [
+    Scene {
+        name: "creole, telemetry off",
+        file: "telemetry-off.toml",
+        arguments: &["serve", "--stdio", "../telemetry-off.toml"],
+        telemetry: "",
+    },
+    Scene {
+        name: "creole, metrics",
+        file: "telemetry-metrics.toml",
+        arguments: &["serve", "--stdio", "../telemetry-metrics.toml"],
+        telemetry: "\n[admin]\nlisten = \"127.0.0.1:0\"\nconsole = false\n",
+    },
+];
+
+/// Counts for the bare echo and for creole with and without telemetry, and returns the report.
 pub(super) fn count(creole: Option<&Path>) -> Result<String, String> {
     require_valgrind()?;
     let folder = BuildFolder::find()?;
-    let contenders = [
+    let creole = folder.creole(creole)?;
+    let mut contenders = vec![
         Contender::new(BARE, &folder.bare()?, &[]),
-        Contender::new(CREOLE, &folder.creole(creole)?, &["serve"]),
+        Contender::new(CREOLE, &creole, &["serve"]),
     ];
     let driver = Driver::new(folder.build_driver()?, folder.empty_folder()?)?;
+    for scene in SCENES {
+        let file = folder.scratch().join(scene.file);
+        fs::write(&file, format!("{ONE_TOOL}{}", scene.telemetry))
+            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+        contenders.push(Contender::new(scene.name, &creole, scene.arguments));
+    }
 
     let mut text = format!(
         "instructions per tools/call of `echo`, 16-byte message: (calls {FEW} to {MANY}) / {}\n\n\
-         {:18}{:8}{:>14}{:>14}\n",
+         {:24}{:8}{:>14}{:>14}\n",
         MANY - FEW,
         "server",
         "era",
@@ -40,7 +74,7 @@ pub(super) fn count(creole: Option<&Path>) -> Result<String, String> {
     );
     for contender in &contenders {
         for era in Era::ALL {
-            let _ = write!(text, "{:18}{:8}", contender.name, era.name());
+            let _ = write!(text, "{:24}{:8}", contender.name, era.name());
             for window in WINDOWS {
                 let profile = profile_path(&folder, contender, era, window);
                 print_line(&format!("counting {} ({}, {window})", contender.name, era.name()))?;

@@ -170,6 +170,7 @@ const ALLOWED: &[Allowed] = &[
             "creole-config",
             "creole-gateway",
             "creole-proto",
+            "creole-telemetry",
             "creole-test-wait",
             "creole-tools",
         ],
