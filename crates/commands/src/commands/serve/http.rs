@@ -9,7 +9,6 @@ use std::sync::Arc;
 use creole::auth::Authenticator;
 use creole::internal::budget::Budget;
 use creole::internal::http::ListenerMetrics;
-use creole::internal::telemetry::Telemetry;
 use creole::serve::http::{
     Drain, DrainStage, EndpointSettings, HttpLimits, Listener, McpEndpoint, Method, ResourceGate,
     Route, Router,
@@ -148,7 +147,7 @@ async fn router(
     drain: &Drain,
     callers: Option<&Authenticator>,
 ) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>, Vec<McpEndpoint>), Failure> {
-    let metrics = telemetry.metrics();
+    let metrics = export.telemetry().metrics();
     let measured = metrics.is_enabled().then(|| ListenerMetrics::new(metrics, "mcp"));
     let mut router =
         Router::new(http.guard(), drain.clone()).proxies(http.proxies.clone()).measured(measured);
