@@ -17,16 +17,16 @@ fn no_text_of_a_client_becomes_a_label() {
     let config = format!("[server]\nname = \"many\"\n{}{tools}", auth());
     let gateway = Gateway::start(&config);
     for number in 0..40 {
-        gateway.stateless("tools/call", json!({"name": format!("canary-tool-{number}")}));
-        gateway.stateless(&format!("canary/method{number}"), json!({}));
-        gateway.open_session(&format!("canary-client-{number}"));
-        gateway.stateless("resources/read", json!({"uri": format!("canary://{number}")}));
+        gateway.stateless("tools/call", json!({"name": format!("stranger-tool-{number}")}));
+        gateway.stateless(&format!("stranger/method{number}"), json!({}));
+        gateway.open_session(&format!("stranger-client-{number}"));
+        gateway.stateless("resources/read", json!({"uri": format!("stranger://{number}")}));
     }
     for tool in ["t0", "t199", "t200", "t249"] {
         gateway.stateless("tools/call", json!({"name": tool, "arguments": {}}));
     }
     let scrape = gateway.scrape();
-    assert!(!scrape.contains("canary"), "{scrape}");
+    assert!(!scrape.contains("stranger"), "{scrape}");
     let called = |labels: &[&str]| value(&scrape, DURATION, labels);
     assert_eq!(called(&["error_type=\"unknown_tool\""]), 40.0);
     assert_eq!(called(&["mcp_method_name=\"_OTHER\""]), 40.0);

@@ -129,18 +129,19 @@ fn with_admin(configuration: &str) -> String {
 
 /// A gateway of two upstreams, one of each era, with layers, keys and a state file.
 pub(crate) fn both_eras() -> String {
-    let upstream = |name: &str, era: &str| {
+    // A session of `old` ends with its call.
+    let upstream = |name: &str, era: &str, affinity: &str| {
         format!(
             "\n[upstreams.{name}]\ncommand = [{}, \"serve\", \"--stdio\", \"--preset\", \
-             \"everything\"]\nera = \"{era}\"\n",
-            json!(binary()),
+             \"everything\"]\nera = \"{era}\"\naffinity = \"{affinity}\"\n",
+            json!(binary().unwrap()),
         )
     };
     format!(
-        "[server]\nname = \"gate\"\n\n[[server.chain]]\nkind = \"filter\"\ndeny = [\"*test_image*\"]\n{}\n\
+        "[server]\nname = \"gate\"\npacks = [\"echo\"]\n\n[[server.chain]]\nkind = \"filter\"\ndeny = [\"*test_image*\"]\n{}\n\
          [state]\nfile = \"state.db\"\n{}{}",
         auth(),
-        upstream("old", "handshake"),
-        upstream("new", "stateless"),
+        upstream("old", "handshake", "request"),
+        upstream("new", "stateless", "principal"),
     )
 }
