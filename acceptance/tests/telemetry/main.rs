@@ -64,6 +64,14 @@ fn listen(config: &str) -> (ListeningServer, TempDir) {
     (ListeningServer::other(command).unwrap(), folder)
 }
 
+/// Whether a span is a part of another one: directly, or of a layer within it.
+fn is_part_of(receiver: &Receiver, span: &Value, whole: &Value) -> bool {
+    let spans = receiver.items("span");
+    let parent = |span: &Value| spans.iter().find(|it| it["span_id"] == span["parent"]).cloned();
+    let chain = std::iter::successors(Some(span.clone()), parent);
+    chain.skip(1).any(|span| span["span_id"] == whole["span_id"])
+}
+
 /// An attribute of a span.
 fn attribute<'a>(span: &'a Value, name: &str) -> &'a Value {
     &span["attributes"][name]
