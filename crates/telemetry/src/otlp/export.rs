@@ -24,6 +24,9 @@ use super::spans::SpanMessages;
 pub struct OtlpExport {
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
+    /// Stops the export of metrics, which counts what the other tasks did to their end.
+    stop_metrics: watch::Sender<bool>,
+    metrics_task: JoinSet<()>,
     reader: Option<ReaderGuard>,
     logs: Option<LogSender>,
 }
@@ -34,8 +37,14 @@ impl OtlpExport {
     pub fn start(settings: OtlpSettings, telemetry: &Telemetry) -> Self {
         let OtlpSettings { resource, traces, metrics, logs } = settings;
         let sender = Sender::new(&resource);
-        let (stop, _) = watch::channel(false);
-        let export = Self { stop, tasks: JoinSet::new(), reader: None, logs: None };
+        let export = Self {
+            stop: watch::Sender::new(false),
+            tasks: JoinSet::new(),
+            stop_metrics: watch::Sender::new(false),
+            metrics_task: JoinSet::new(),
+            reader: None,
+            logs: None,
+        };
         let mut starting = Starting { export, sender, metrics: Arc::clone(telemetry.metrics()) };
         if let Some((collector, settings)) = traces {
             starting.start_traces(collector, settings, telemetry);
@@ -57,9 +66,14 @@ impl OtlpExport {
     /// Sends what waits, for this long at most, and ends.
     pub async fn shut_down(mut self, patience: Duration) {
         drop(self.reader.take());
-        self.stop.send_replace(true);
+        let sending = async {
+            self.stop.send_replace(true);
+            while self.tasks.join_next().await.is_some() {}
+            self.stop_metrics.send_replace(true);
+            while self.metrics_task.join_next().await.is_some() {}
+        };
         // What is not sent in time is lost, as the process ends.
-        let _ = timeout(patience, async { while self.tasks.join_next().await.is_some() {} }).await;
+        let _ = timeout(patience, sending).await;
     }
 }
 
@@ -105,9 +119,9 @@ impl Starting {
             client: client(collector),
             interval,
             report: self.report(Signal::Metrics),
-            stop: self.export.stop.subscribe(),
+            stop: self.export.stop_metrics.subscribe(),
         };
-        self.export.tasks.spawn(export.run());
+        self.export.metrics_task.spawn(export.run());
     }
 
     fn start_logs(&mut self, collector: OtlpCollector, settings: BatchSettings) {
