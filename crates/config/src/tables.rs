@@ -4,6 +4,7 @@
 //! JSON Schema and in docs/configuration.md.
 
 pub mod admin;
+pub mod audit;
 pub mod auth_oauth;
 pub mod chain;
 pub mod database;

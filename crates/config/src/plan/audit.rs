@@ -10,8 +10,7 @@ use crate::plan::redaction::{REPLACEMENT, RedactPlan, patterns, pointers};
 use crate::plan::{file, to_u32};
 use crate::syntax::error::ConfigProblem;
 
-use crate::tables::chain::AuditTable;
-use crate::tables::enums::{AuditArgumentsChoice, AuditTargetChoice};
+use crate::tables::audit::{AuditArgumentsChoice, AuditTable, AuditTargetChoice};
 
 /// An audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]

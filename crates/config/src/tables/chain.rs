@@ -5,9 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::syntax::value::{Entries, Ranged, Spanned};
-use crate::tables::enums::{
-    AuditArgumentsChoice, AuditTargetChoice, ListKindChoice, RedactScopeChoice,
-};
+use crate::tables::audit::AuditTable;
+use crate::tables::enums::{ListKindChoice, RedactScopeChoice};
 use crate::tables::tools::ScriptTable;
 
 /// The values of `kind` in a layer's table.
@@ -224,38 +223,6 @@ pub struct SizeLimitTable {
     pub arguments: Option<Ranged<1, 268_435_456>>,
     /// The maximum size of a result, in bytes. Default: no limit.
     pub results: Option<Ranged<1, 268_435_456>>,
-}
-
-/// Writes one line of JSON for each call. The log never delays a call, unless it is `required`. Lines that arrive faster
-/// than they can be written are dropped and counted.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AuditTable {
-    /// Where the lines go. Default: `file`.
-    pub to: Option<Spanned<AuditTargetChoice>>,
-    /// The audit log. A relative path is resolved against the folder of this file. Required with `to = "file"`.
-    pub file: Option<Spanned<String>>,
-    /// The size at which the file is rotated, in bytes. Default: 104857600.
-    pub max_bytes: Option<Spanned<Ranged<4096, 1_099_511_627_776>>>,
-    /// The number of rotated files that are kept. Older files are deleted. Default: 5.
-    pub keep: Option<Spanned<Ranged<0, 1000>>>,
-    /// What is logged of the arguments. Default: `digest`.
-    pub arguments: Option<AuditArgumentsChoice>,
-    /// Regular expressions. Every match in the logged arguments is replaced. Only with `arguments = "redacted"`.
-    pub patterns: Option<Spanned<Vec<Spanned<String>>>>,
-    /// JSON pointers into the logged arguments. The values there are replaced. Only with `arguments = "redacted"`.
-    pub pointers: Option<Spanned<Vec<Spanned<String>>>>,
-    /// Whether each line is flushed to the disk at once. If false, the operating system decides, and a power failure
-    /// may lose the last lines. The end of the process loses none. Default: false.
-    pub sync: Option<Spanned<bool>>,
-    /// Whether each line contains the hash of the line before it, so that `creole audit verify` finds changed and
-    /// removed lines. Default: false.
-    pub chain: Option<bool>,
-    /// Whether a call is refused with a `backend-unavailable` error if its line cannot be written. Each call then waits
-    /// until a line with the outcome `started` is written, and has a second line when it ends. Default: false.
-    pub required: Option<bool>,
-    /// Whether the addresses of clients are written. Default: true.
-    pub remote: Option<bool>,
 }
 
 /// Withholds tools whose definitions changed, until `creole approve` approves them. A tool that is seen for the first

@@ -319,30 +319,6 @@ impl From<ListKindChoice> for ListKind {
     }
 }
 
-/// Where the lines of the audit log go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AuditTargetChoice {
-    /// To the file `file`.
-    File,
-    /// To stdout. Not for a server on stdin and stdout.
-    Stdout,
-    /// To the OpenTelemetry collector, as log records with the event name `creole.audit`.
-    Otlp,
-}
-
-/// What the audit log contains of the arguments of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AuditArgumentsChoice {
-    /// Nothing.
-    None,
-    /// Their SHA-256, which shows whether two calls had equal arguments.
-    Digest,
-    /// The arguments, after redaction.
-    Redacted,
-}
-
 /// The data that a layer redacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
