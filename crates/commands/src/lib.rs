@@ -15,10 +15,14 @@ mod tool_arguments;
 mod upstreams;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
 use crate::args::Args;
+
+/// How long the end of the process waits for the last lines of audit logs.
+const AUDIT_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Parses the command line, runs one verb, and returns the exit code.
 ///
@@ -28,7 +32,9 @@ pub fn run() -> ExitCode {
         Ok(args) => args,
         Err(notice) => return output::write_usage(&notice),
     };
-    match commands::run(&args.command) {
+    let result = commands::run(&args.command);
+    creole_gateway::audit::flush(AUDIT_FLUSH_TIMEOUT);
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::write_failure(&failure);

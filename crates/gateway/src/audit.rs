@@ -23,6 +23,7 @@ mod verify;
 
 pub use layer::{Audit, AuditScope};
 pub use log_files::rotated_files;
+pub use queue::flush;
 pub use schema::line_schema;
 pub use search::{AuditPage, AuditQuery, MAX_PAGE, SearchError, search};
 pub use settings::{

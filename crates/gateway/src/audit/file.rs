@@ -15,10 +15,11 @@ use crate::audit::hash_chain::{ChainHash, SealedLine, seal};
 use crate::audit::log_files::numbered_path;
 use crate::audit::settings::AuditFileSettings;
 
-/// How long to wait for another writer's lock, and how long to pause before the lock is tried again.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long to wait for another writer's lock, and how long to pause before the lock is tried again. Writers do not
+/// queue, so a busy one may keep another waiting.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_LOCK_PAUSE: Duration = Duration::from_micros(50);
-const LONGEST_LOCK_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 /// How often the path is opened again before a file is used whose identity does not match: some file systems number one
 /// file in two ways. A chain cannot be continued in such a file.
@@ -36,6 +37,8 @@ pub(crate) struct AuditFile {
     is_torn: bool,
     /// The newest hash, if lines are chained.
     chain: Option<ChainHead>,
+    /// How long to wait for another writer's lock.
+    pub(super) lock_timeout: Duration,
 }
 
 /// The newest hash of a file, and the length of the file with it.
@@ -54,7 +57,8 @@ impl AuditFile {
         let AuditFileSettings { max_bytes, keep, sync, .. } = *settings;
         let chain = is_chained.then_some(ChainHead { hash: ChainHash::START, at: None });
         let path = settings.path.clone();
-        Ok(Self { path, file, bytes, max_bytes, keep, sync, is_torn: false, chain })
+        let lock_timeout = LOCK_TIMEOUT;
+        Ok(Self { path, file, bytes, max_bytes, keep, sync, is_torn: false, chain, lock_timeout })
     }
 
     /// The path of the file.
@@ -102,13 +106,13 @@ impl AuditFile {
 
     /// Locks the file, and opens the current one if another process has rotated ours.
     fn lock_current(&mut self) -> io::Result<()> {
-        let mut is_locked = lock(&self.file);
+        let mut is_locked = lock(&self.file, self.lock_timeout);
         for _ in 0..MAX_OPEN_ATTEMPTS {
             if is_at(&self.file, &self.path) {
                 break;
             }
             let new = open(&self.path, self.chain.is_some())?;
-            is_locked = lock(&new);
+            is_locked = lock(&new, self.lock_timeout);
             let before = std::mem::replace(&mut self.file, new);
             self.is_torn = false;
             self.continue_chain(Some(&before))?;
@@ -251,8 +255,8 @@ impl Tail {
 
 /// Waits for the lock, up to a timeout. Returns false after that; a system without locks has each one. Lines that are
 /// written without it stay whole, since each block is appended at once.
-fn lock(file: &File) -> bool {
-    let end = Instant::now() + LOCK_TIMEOUT;
+fn lock(file: &File, timeout: Duration) -> bool {
+    let end = Instant::now() + timeout;
     let mut pause = FIRST_LOCK_PAUSE;
     while let Err(TryLockError::WouldBlock) = file.try_lock() {
         if Instant::now() >= end {

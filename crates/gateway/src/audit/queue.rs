@@ -6,10 +6,11 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
+use creole::internal::sync::Mutex;
 use creole::internal::telemetry::metrics::{Counter, Metrics, table};
 use tokio::sync::oneshot;
 
@@ -25,14 +26,41 @@ const MAX_BYTES: usize = 16 << 20;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
+/// The pause before a flush is queued again.
+const FLUSH_PAUSE: Duration = Duration::from_millis(1);
+
 /// How long a call waits until its line is written, if it must be.
 const HAND_OVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Is told whether a line was written.
 type Reply = Option<oneshot::Sender<bool>>;
 
+/// The queues of this process, each with its number.
+static QUEUES: Mutex<Vec<(u64, SyncSender<Entry>)>> = Mutex::new(Vec::new());
+
+/// Waits until the lines that are queued now are written, at most this long. At the end of a process, other threads may
+/// still hold its layers, which would write their lines too late.
+pub fn flush(timeout: Duration) {
+    let end = Instant::now() + timeout;
+    let queues: Vec<_> = QUEUES.lock().iter().map(|(_, entries)| entries.clone()).collect();
+    let (done, replies) = sync_channel(queues.len());
+    let is_sent = |entries: &&SyncSender<Entry>| loop {
+        match entries.try_send(Entry::Flush(done.clone())) {
+            Err(TrySendError::Full(_)) if Instant::now() < end => sleep(FLUSH_PAUSE),
+            sent => break sent.is_ok(),
+        }
+    };
+    for _ in 0..queues.iter().filter(is_sent).count() {
+        if replies.recv_timeout(end.saturating_duration_since(Instant::now())).is_err() {
+            return tracing::error!("the audit log was not written in time");
+        }
+    }
+}
+
 enum Entry {
     Line(SinkLine, Reply),
+    /// Write what is queued, and reply.
+    Flush(SyncSender<()>),
     /// Write what is queued, and end.
     Stop,
 }
@@ -80,7 +108,11 @@ impl LineQueue {
         let writer = Writer::new(sink, queued, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("creole-audit".to_owned());
         let thread = Some(thread.spawn(move || writer.run())?);
-        Ok((Self { entries: entries.clone(), shared }, WriterThread { entries, thread }))
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        QUEUES.lock().push((number, entries.clone()));
+        let writer = WriterThread { number, entries: entries.clone(), thread };
+        Ok((Self { entries, shared }, writer))
     }
 
     /// Queues a line, or counts it as lost.
@@ -123,12 +155,14 @@ pub(crate) enum HandOver {
 
 /// The thread that writes the lines. Dropping it waits until all queued lines are written.
 pub(crate) struct WriterThread {
+    number: u64,
     entries: SyncSender<Entry>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Drop for WriterThread {
     fn drop(&mut self) {
+        QUEUES.lock().retain(|(number, _)| *number != self.number);
         // A thread that panicked takes no entries and has nothing more to write.
         if self.entries.send(Entry::Stop).is_ok()
             && let Some(thread) = self.thread.take()
@@ -136,6 +170,16 @@ impl Drop for WriterThread {
             _ = thread.join();
         }
     }
+}
+
+/// Why a batch of lines ends.
+enum BatchEnd {
+    /// More lines may follow.
+    More,
+    /// A flush waits for them.
+    Flush(SyncSender<()>),
+    /// They are the last ones.
+    Last,
 }
 
 /// Writes the queued lines.
@@ -157,17 +201,20 @@ impl Writer {
 
     fn run(mut self) {
         loop {
-            let (lines, is_last) = self.receive();
+            let (lines, end) = self.receive();
             self.write(lines);
-            self.announce_hash(is_last);
-            if is_last {
-                return self.report_rest();
+            self.announce_hash(!matches!(end, BatchEnd::More));
+            match end {
+                BatchEnd::More => {}
+                // A flush that no longer waits needs no reply.
+                BatchEnd::Flush(done) => _ = done.try_send(()),
+                BatchEnd::Last => return self.report_rest(),
             }
         }
     }
 
-    /// Waits for lines. Returns also whether they are the last ones.
-    fn receive(&self) -> (Vec<(SinkLine, Reply)>, bool) {
+    /// Waits for lines. Returns also why there are no more.
+    fn receive(&self) -> (Vec<(SinkLine, Reply)>, BatchEnd) {
         let first = match self.wait_time() {
             None => self.queued.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(time) => self.queued.recv_timeout(time),
@@ -176,16 +223,17 @@ impl Writer {
         let mut next = match first {
             Ok(entry) => Some(entry),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return (lines, true),
+            Err(RecvTimeoutError::Disconnected) => return (lines, BatchEnd::Last),
         };
         while let Some(entry) = next {
             match entry {
                 Entry::Line(line, reply) => lines.push((line, reply)),
-                Entry::Stop => return (lines, true),
+                Entry::Flush(done) => return (lines, BatchEnd::Flush(done)),
+                Entry::Stop => return (lines, BatchEnd::Last),
             }
             next = (lines.len() < MAX_LINES).then(|| self.queued.try_recv().ok()).flatten();
         }
-        (lines, false)
+        (lines, BatchEnd::More)
     }
 
     /// How long to wait for the next line. `None`: until there is one.

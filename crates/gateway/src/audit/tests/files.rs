@@ -170,6 +170,7 @@ fn a_chain_waits_for_the_lock() {
     let folder = tempfile::tempdir().unwrap();
     let settings = file_settings(folder.path());
     let mut file = AuditFile::open(&settings, true).unwrap();
+    file.lock_timeout = std::time::Duration::from_millis(50);
     let other = fs::File::open(&settings.path).unwrap();
     other.lock().unwrap();
     let (written, result) = file.write(["{\"n\":1}"].into_iter());
