@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use creole_acceptance::http::{Connection, ListeningServer, Request, Response};
+use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 
 use crate::issuer::{TestIssuer, now};
@@ -87,8 +88,23 @@ fn a_missing_scope_is_asked_for_and_the_tool_does_not_run() {
     let session = open(&protected, &reader);
     let refused = call(&protected, &session, "hello", &reader);
     assert_eq!(asked(&refused), "mcp files:read files:write");
-    let lines = || fs::read_to_string(&log).unwrap_or_default();
-    assert!(!lines().contains("tools/call"), "{}", lines());
+    // No layer saw the calls, and each has a line.
+    let calls = || -> Vec<Value> {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["method"] == "tools/call").collect()
+    };
+    eventually(|| format!("two lines: {:?}", calls()), || calls().len() == 2);
+    for (line, revision) in calls().iter().zip(["2026-07-28", "2025-11-25"]) {
+        assert_eq!((&line["outcome"], &line["target"]), (&json!("fault"), &json!("hello")));
+        assert_eq!(
+            (&line["layer"], &line["fault"]),
+            (&json!("scopes"), &json!("insufficient-scope"))
+        );
+        assert_eq!((&line["revision"], &line["remote"]), (&json!(revision), &json!("127.0.0.1")));
+        assert_eq!(line["scopes"], json!(["mcp", "files:read"]));
+        assert_eq!(line["session"].is_string(), revision == "2025-11-25", "{line}");
+    }
     // The session goes on with a better token of the same client, and the implied scope is enough.
     let writer = token("mcp files:write");
     assert_eq!(call(&protected, &session, "hello", &writer).head.status, 200);
