@@ -31,7 +31,7 @@ struct Scene {
     telemetry: &'static str,
 }
 
-const SCENES: [Scene; 2] = [
+const SCENES: [Scene; 3] = [
     Scene {
         name: "creole, telemetry off",
         file: "telemetry-off.toml",
@@ -43,6 +43,13 @@ const SCENES: [Scene; 2] = [
         file: "telemetry-metrics.toml",
         arguments: &["serve", "--stdio", "../telemetry-metrics.toml"],
         telemetry: "\n[admin]\nlisten = \"127.0.0.1:0\"\nconsole = false\n",
+    },
+    Scene {
+        name: "creole, 1 % traces",
+        file: "telemetry-traces.toml",
+        arguments: &["serve", "--stdio", "../telemetry-traces.toml"],
+        // Nothing listens there: spans are queued and dropped.
+        telemetry: "\n[telemetry]\nendpoint = \"http://127.0.0.1:9\"\n\n[telemetry.traces]\nsample = 0.01\n",
     },
 ];
 
