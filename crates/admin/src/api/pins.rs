@@ -22,14 +22,14 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/pins", Role::Read, "The pinned tools", list),
         Route::get(one, Role::Read, "One pinned tool, with what changed", show),
-        Route::post::<Decision, _, _, _>(
+        Route::post::<PinDecisionBody, _, _, _>(
             approve,
             Role::Approve,
             StatusCode::OK,
             "Approves the definition with this digest",
             |admin, request| answer(admin, request, PinDecision::Approve),
         ),
-        Route::post::<Decision, _, _, _>(
+        Route::post::<PinDecisionBody, _, _, _>(
             "/pins/{upstream}/{tool}/reject",
             Role::Approve,
             StatusCode::OK,
@@ -42,7 +42,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// The definition that the operator has seen.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Decision {
+struct PinDecisionBody {
     /// Its digest. The header `If-Match` may give it instead.
     sha256: Option<String>,
 }
@@ -246,7 +246,7 @@ async fn answer(
     request: ApiRequest,
     decision: PinDecision,
 ) -> Result<PinSummary, Problem> {
-    let body: Decision = request.json()?;
+    let body: PinDecisionBody = request.json()?;
     let sha256 = match (body.sha256, request.if_match.clone()) {
         (Some(body), Some(header)) if body != header => {
             let title = "`sha256` and `If-Match` differ";

@@ -10,8 +10,7 @@ use crate::plan::file;
 use crate::plan::http::{TlsPlan, address, allow_hosts, tls};
 use crate::syntax::error::{ConfigError, ConfigProblem};
 use crate::syntax::value::Spanned;
-use crate::tables::admin::AdminTable;
-use crate::tables::enums::CaptureMode;
+use crate::tables::admin::{AdminTable, CaptureMode};
 
 /// The default address. OpenTelemetry gives this port to exporters of Prometheus.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464);

@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::syntax::value::Spanned;
-use crate::tables::enums::CaptureMode;
 use crate::tables::http::TlsTable;
 
 /// The admin listener: metrics, an API and a console for operators. It is separate from the listener of MCP clients.
@@ -36,4 +35,16 @@ pub struct AdminTable {
     pub trace_url: Option<Spanned<String>>,
     /// The certificate and key for HTTPS. Without them the listener uses HTTP.
     pub tls: Option<TlsTable>,
+}
+
+/// Whether operators may look at the arguments and results of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaptureMode {
+    /// No arguments and results are kept.
+    Never,
+    /// They are kept while an operator runs a capture.
+    Ask,
+    /// They are kept for all calls that the console shows.
+    Always,
 }

@@ -262,18 +262,6 @@ pub enum LogFormat {
     Off,
 }
 
-/// Whether operators may look at the arguments and results of calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CaptureMode {
-    /// No arguments and results are kept.
-    Never,
-    /// They are kept while an operator runs a capture.
-    Ask,
-    /// They are kept for all calls that the console shows.
-    Always,
-}
-
 /// The severity of a log event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -1,6 +1,7 @@
 //! A session of the handshake era: its calls outlive the connections that requested them.
 
 mod inline_calls;
+mod inspect;
 mod quota_holder;
 mod replica;
 mod stream_reader;
@@ -231,16 +232,6 @@ impl Session {
     /// Whether a client is connected or waits for a response.
     pub(crate) fn is_busy(&self) -> bool {
         self.readers.load(Ordering::Relaxed) > 0 || self.host.is_busy()
-    }
-
-    /// How long it is open.
-    pub(crate) fn age(&self) -> Duration {
-        self.started.elapsed()
-    }
-
-    /// The number of connections that read its streams.
-    pub(crate) fn reader_count(&self) -> usize {
-        self.readers.load(Ordering::Relaxed)
     }
 
     /// Ends the session.
