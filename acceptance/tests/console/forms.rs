@@ -42,7 +42,10 @@ fn a_choice_by_constants_is_two_forms() {
     open_try(&mut browser, "draw");
     browser.fill("role=textbox[name=\"radius\"]", "12345678901234567890.50");
     run(&mut browser);
-    assert_eq!(children.hears("tools/call").message["params"]["arguments"]["kind"], "circle");
+    let call = children.hears("tools/call");
+    assert_eq!(call.message["params"]["arguments"]["kind"], "circle");
+    call.text("drawn");
+    browser.wait("text=drawn");
     // Digits survive from the field to the wire; the client of this test reads numbers as f64, so the text is compared.
     let body = last_body(&mut browser);
     assert!(

@@ -88,7 +88,7 @@ fn texts_of_others_are_shown_as_text() {
 
     // A call of a client with such a name, to a tool that does not exist: calls, audit log, denials.
     let client = StatelessClient::new(console.server.address()).named(&all);
-    let _ = client.call(PAYLOADS[1], json!({"x": all}));
+    let _ = client.call(&format!("{} unknown", PAYLOADS[1]), json!({"x": all}));
     for page in ["#/calls", "#/audit", "#/denials", "#/upstreams/up", "#/sessions", "#/overview"] {
         browser.open(page);
         browser.wait("main h1");
