@@ -160,10 +160,10 @@ fn new_calls_are_streamed_while_they_happen() {
     let head = stream.head().unwrap();
     assert_eq!((head.status, head.field("content-type")), (200, Some("text/event-stream")));
     let mut events = Events::new(stream.body(&head));
-    let first = events.next().unwrap().unwrap();
+    let first = events.next().unwrap();
     assert_eq!(first.event.as_deref(), Some("calls"));
     call_tool(&admin, "echo", json!({"message": "hello"}));
-    let batch: Value = serde_json::from_str(&events.next().unwrap().unwrap().data).unwrap();
+    let batch: Value = serde_json::from_str(&events.next().unwrap().data).unwrap();
     let call = &batch["items"][0];
     assert_eq!(
         (call["method"].as_str(), call["outcome"].as_str()),
@@ -171,7 +171,7 @@ fn new_calls_are_streamed_while_they_happen() {
     );
     assert_eq!((batch["missed"].as_u64(), call["via"].as_str()), (Some(0), Some("mcp")));
     admin.call(&bearer, "POST", "/logout", Some(&json!({})));
-    let end = events.next().unwrap().unwrap();
+    let end = events.next().unwrap();
     assert_eq!(
         (end.event.as_deref(), end.data.as_str()),
         (Some("end"), "{\"reason\":\"signed-out\"}")
