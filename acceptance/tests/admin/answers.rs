@@ -161,7 +161,7 @@ fn new_calls_are_streamed_while_they_happen() {
     assert_eq!((head.status, head.field("content-type")), (200, Some("text/event-stream")));
     let mut events = Events::new(stream.body(&head));
     let first = events.next().unwrap();
-    assert_eq!(first.event.as_deref(), Some("calls"));
+    assert_eq!(first.kind.as_deref(), Some("calls"));
     call_tool(&admin, "echo", json!({"message": "hello"}));
     let batch: Value = serde_json::from_str(&events.next().unwrap().data).unwrap();
     let call = &batch["items"][0];
@@ -173,7 +173,7 @@ fn new_calls_are_streamed_while_they_happen() {
     admin.call(&bearer, "POST", "/logout", Some(&json!({})));
     let end = events.next().unwrap();
     assert_eq!(
-        (end.event.as_deref(), end.data.as_str()),
+        (end.kind.as_deref(), end.data.as_str()),
         (Some("end"), "{\"reason\":\"signed-out\"}")
     );
 }
