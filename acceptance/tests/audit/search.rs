@@ -30,7 +30,7 @@ fn generate(folder: &Path) -> (Vec<String>, Vec<Value>) {
                 number % 1000
             );
             let line = json!({
-                "v": 1, "time": time, "method": "tools/call", "outcome": if number % 7 == 0 { "fault" } else { "ok" },
+                "v": 1, "time": time, "method": "tools/call", "outcome": if number.is_multiple_of(7) { "fault" } else { "ok" },
                 "principal": format!("user:{}", number % 13), "target": format!("tool_{}", number % 17),
                 "server": "acme", "durationUs": number, "trace": format!("{number:032x}"),
                 "arguments": { "target": "tool_3", "text": "x".repeat(number % 300) },

@@ -315,7 +315,8 @@ mod tests {
         let mut expected: Vec<(&str, String)> =
             expected.map(|(code, member)| (code, member.to_owned())).into();
         let mut found = found;
-        (found.sort(), expected.sort());
+        found.sort();
+        expected.sort();
         assert_eq!(found, expected);
     }
 }

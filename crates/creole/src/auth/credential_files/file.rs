@@ -259,7 +259,7 @@ pub(in crate::auth) fn check_name(description: &str, name: &str) -> Result<(), A
         Err(AuthError::new(format!("the {description} is empty")))
     } else if name.len() > MAX_NAME_BYTES {
         Err(AuthError::new(format!("the {description} is longer than {MAX_NAME_BYTES} characters")))
-    } else if !name.bytes().all(is_plain) && !(description == "role" && ADMIN_ROLES.contains(&name))
+    } else if !(name.bytes().all(is_plain) || description == "role" && ADMIN_ROLES.contains(&name))
     {
         let message = format!("the {description} contains a character that is not allowed");
         Err(AuthError::new(message).help("use letters A to Z, digits and . _ - + @"))
