@@ -88,7 +88,11 @@ fn texts_of_others_are_shown_as_text() {
 
     // A call of a client with such a name, to a tool that does not exist: calls, audit log, denials.
     let client = StatelessClient::new(console.server.address()).named(&all);
-    let _ = client.call(&format!("{} unknown", PAYLOADS[1]), json!({"x": all}));
+    let unknown = format!("{} unknown", PAYLOADS[1]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| client.call(&unknown, json!({"x": all})));
+        children.hears("tools/call").error(-32602, &all, &json!({"why": all}));
+    });
     for page in ["#/calls", "#/audit", "#/denials", "#/upstreams/up", "#/sessions", "#/overview"] {
         browser.open(page);
         browser.wait("main h1");

@@ -26,6 +26,7 @@ fn tools_are_found_run_and_approved_by_keyboard_alone() {
     browser.press("?");
     browser.wait("role=heading[name=\"Keyboard\"]");
     browser.press("Escape");
+    browser.wait_gone("dialog[open]");
     browser.press("g");
     browser.press("t");
     browser.wait("text=publish");

@@ -42,17 +42,17 @@ const PAGES: &[(&str, &str)] = &[
 fn all_pages(browser: &mut Browser) -> Vec<(String, String)> {
     let mut pages: Vec<(String, String)> =
         PAGES.iter().map(|(name, place)| ((*name).to_owned(), (*place).to_owned())).collect();
-    let mut follow = |name: &str, from: &str, selector: &str| {
+    let mut follow = |name: &str, from: &str| {
         browser.open(from);
-        browser.wait(selector);
-        let place = browser.evaluate(&format!(
-            "[...document.querySelectorAll('td a')].find((it) => it.getAttribute('href').startsWith({}))?.getAttribute('href')",
-            json!(from.split('?').next().unwrap_or_default().to_owned() + "/"),
-        ));
-        pages.push((name.to_owned(), place.as_str().unwrap_or_default().to_owned()));
+        let list = from.split('?').next().unwrap_or_default();
+        let link = format!("td a[href^='{list}/']");
+        browser.wait(&link);
+        let href = format!("document.querySelector({}).getAttribute('href')", json!(link));
+        let place = browser.evaluate(&href);
+        pages.push((name.to_owned(), place.as_str().unwrap().to_owned()));
     };
-    follow("tool", "#/tools?q=echo", "td a");
-    follow("call", "#/calls", "td a");
+    follow("tool", "#/tools?q=echo");
+    follow("call", "#/calls");
     let tool = pages.iter().find(|(name, _)| name == "tool").unwrap().1.clone();
     pages.push(("try".to_owned(), tool.replace("#/tools/", "#/try/")));
     pages

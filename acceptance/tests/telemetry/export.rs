@@ -151,12 +151,14 @@ fn a_dead_collector_costs_calls_nothing_and_what_it_misses_is_counted() {
         .filter_map(|it| it["at"].as_f64())
         .collect();
     assert!(times[1] - times[0] >= 1.0, "the collector demanded a second: {times:?}");
-    assert_eq!(
-        server.log().matches("cannot export telemetry").count(),
-        2,
-        "once for each signal:\n{}",
-        server.log()
-    );
+    let log = server.log();
+    let failed = |signal: &str| {
+        let text = format!("cannot export telemetry; trying again signal=\"{signal}\"");
+        log.matches(&text).count()
+    };
+    assert_eq!(failed("traces"), 1, "{log}");
+    // Metrics are exported at other times, and maybe not while the collector was dead.
+    assert!(failed("metrics") <= 1, "{log}");
 }
 
 #[test]

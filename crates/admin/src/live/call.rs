@@ -108,7 +108,6 @@ pub(crate) struct StepView {
     /// How long it took, or has taken until now.
     duration_ms: f64,
     /// Whether it has not ended.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     active: bool,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
