@@ -94,8 +94,13 @@ impl AdminListener {
         &self.settings
     }
 
-    /// Serves until the future is dropped: the listener of a process that shuts down can still be read.
-    pub async fn serve(self, host: Arc<dyn AdminHost>, telemetry: Telemetry) {
+    /// Writes the first one-time link at once, and serves until the future is dropped: the listener of a process that
+    /// shuts down can still be read.
+    pub fn serve(
+        self,
+        host: Arc<dyn AdminHost>,
+        telemetry: Telemetry,
+    ) -> impl Future<Output = ()> + Send {
         telemetry.enable_metrics();
         let settings = self.settings;
         let link = settings.link_folder.as_deref().map(|it| LinkFile::new(it, self.url));
@@ -122,10 +127,12 @@ impl AdminListener {
                 Socket::Unix(listener) => listener.serve(router).await,
             }
         };
-        tokio::select! {
-            () = serving => {}
-            () = admin.access.renew_links() => {}
-            () = admin.live.run() => {}
+        async move {
+            tokio::select! {
+                () = serving => {}
+                () = admin.access.renew_links() => {}
+                () = admin.live.run() => {}
+            }
         }
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn start(
         None => "; `creole console` prints a link that signs in",
         Some(_) => "",
     };
-    output::write_message(&format!("creole: {what} {}{how}", listener.url()));
+    let message = format!("creole: {what} {}{how}", listener.url());
     let mut reloads: Vec<Reload> = Vec::new();
     if let Some(known) = settings.authenticator.clone() {
         reloads.push(Box::new(move || {
@@ -83,6 +83,9 @@ pub(super) fn start(
         reloads.push(Box::new(move || reload_certificates(&certificates)));
     }
     let (host, telemetry): (Arc<dyn AdminHost>, _) = (Arc::new(host), telemetry.clone());
-    tokio::spawn(listener.serve(host, telemetry));
+    // The one-time link is there before the user is told of it.
+    let serving = listener.serve(host, telemetry);
+    output::write_message(&message);
+    tokio::spawn(serving);
     reloads
 }
