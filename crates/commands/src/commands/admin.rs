@@ -14,8 +14,7 @@ use crate::failure::Failure;
 const KEY_VARIABLE: &str = "CREOLE_ADMIN_KEY";
 
 /// What is said when no process is found.
-const HOW_TO_START: &str =
-    "add `[admin]` to the configuration of a server and start it, or name it with --admin URL";
+const HOW_TO_START: &str = "add `[admin]` to the configuration of a server and start it. For one with users, use --admin URL and CREOLE_ADMIN_KEY";
 
 /// The links of running processes of this user that match the arguments.
 fn links(args: &AdminArgs) -> Vec<AdminLink> {
@@ -52,7 +51,7 @@ fn only_link(args: &AdminArgs) -> Result<AdminLink, Failure> {
             Err(Failure::Refused(message))
         }
         (0, None) => Err(Failure::Refused(format!(
-            "no process of this user has an admin listener; {HOW_TO_START}"
+            "no process of this user has an admin listener without users; {HOW_TO_START}"
         ))),
         _ => {
             let urls: Vec<String> = links.into_iter().map(|link| link.url).collect();

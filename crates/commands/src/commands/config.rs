@@ -98,7 +98,7 @@ fn admin_line(plan: &AdminPlan, is_insecure: bool) -> Result<String, Failure> {
     let callers = match &settings.authenticator {
         Some(known) => {
             let (users, keys) = known.count();
-            format!("{users} users, {keys} keys")
+            format!("{}, {}", counted(users, "user"), counted(keys, "key"))
         }
         None => "sign in with `creole console`".to_owned(),
     };
@@ -116,12 +116,16 @@ fn policy(settings: &PolicySettings) -> String {
     format!("  policy   {rules}, otherwise {}", settings.default.name())
 }
 
+/// A number of things with their name.
+fn counted(count: usize, name: &str) -> String {
+    match count {
+        1 => format!("1 {name}"),
+        count => format!("{count} {name}s"),
+    }
+}
+
 /// Describes the authentication. Reads the files, since a server does not start with invalid ones.
 fn auth(plan: &Plan, auth: &AuthPlan) -> Result<String, Failure> {
-    let counted = |count: usize, description: &str| match count {
-        1 => format!("1 {description}"),
-        count => format!("{count} {description}s"),
-    };
     let (users, keys) = creole_config::authenticator(plan, auth)?.count();
     let role = auth.role.as_ref().map(|role| format!(", with the role {role}"));
     let (users, keys) = (counted(users, "user"), counted(keys, "key"));
