@@ -28,8 +28,13 @@ pub fn prepared() -> Result<(), Missing> {
     })
 }
 
+/// The folder of the installed programs.
+pub fn programs() -> PathBuf {
+    folder("prometheus").join("root/usr/bin")
+}
+
 fn program(name: &str) -> PathBuf {
-    folder("prometheus").join("root/usr/bin").join(name)
+    programs().join(name)
 }
 
 /// Runs `promtool` with these arguments in a folder, with this text as its input.

@@ -235,7 +235,7 @@ fn a_changed_configuration_that_is_refused_is_shown_with_its_line() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("packs =", "pakcs =")).unwrap();
     let shown = || admin.get(&bearer, "/config");
-    creole_test_wait::blocking::eventually(
+    eventually(
         || format!("a refused configuration: {}", shown()),
         || shown()["refused"].is_object(),
     );

@@ -1,7 +1,7 @@
 //! The commands of a document: which are run, and how.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use creole_acceptance::peers::if_installed;
 use creole_acceptance::stage::stdio::repository;
@@ -24,9 +24,9 @@ pub(crate) enum Kind<'a> {
 }
 
 /// How a command is handled.
-pub(crate) fn kind(command: &str) -> Kind<'_> {
+pub(crate) fn kind<'a>(command: &'a str, stage: &Stage<'_>) -> Kind<'a> {
     let uses = |program: &&&str| command.split_whitespace().any(|word| word == **program);
-    if !PROGRAMS.iter().filter(uses).all(|program| is_installed(program)) {
+    if !PROGRAMS.iter().filter(uses).all(|program| is_installed(program, stage)) {
         return Kind::Foreign;
     }
     let is_started = ["creole ", "prometheus "].iter().any(|name| command.starts_with(name));
@@ -36,7 +36,7 @@ pub(crate) fn kind(command: &str) -> Kind<'_> {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.as_slice() {
         ["creole" | "echo" | "printf" | "cp", ..] | ["cargo", "run", ..] => Kind::Ours,
-        ["openssl" | "promtool", ..] => Kind::Ours,
+        ["openssl" | "promtool" | "timeout", ..] => Kind::Ours,
         ["curl", ..] if stage::mentions_configured_port(command) => Kind::Ours,
         ["cargo", "install", rest @ ..] => Kind::Checked(check_install(rest)),
         ["cargo", "xtask", rest @ ..] => Kind::Checked(check_chore(rest)),
@@ -45,10 +45,9 @@ pub(crate) fn kind(command: &str) -> Kind<'_> {
 }
 
 /// Whether a program of others is installed, which a document uses. One that is missing is reported.
-fn is_installed(program: &str) -> bool {
-    let mut version = Command::new("sh");
-    version.args(["-c", &format!("command -v {program}")]).stdout(Stdio::null());
-    let status = version.status().and_then(|status| match status.success() {
+fn is_installed(program: &str, stage: &Stage<'_>) -> bool {
+    let mut search = stage.shell(&format!("command -v {program}"));
+    let status = search.stdout(Stdio::null()).status().and_then(|status| match status.success() {
         true => Ok(status),
         false => Err(std::io::ErrorKind::NotFound.into()),
     });

@@ -14,7 +14,7 @@
 //!   `https://id.example.com` for its issuer, whose tokens a server of the document may accept. The browser is a program
 //!   that approves. Without Node.js such a document is skipped, which is reported on stderr, and is a failure with
 //!   `CI=true`.
-//! - Commands that begin with `openssl`, `promtool` or `cp` are run too, and `curl` if it has the address of a server of
+//! - Commands that begin with `openssl`, `promtool`, `timeout` or `cp` are run too, and `curl` if it has the address of a server of
 //!   the document. A command with one of them, `prometheus` or `python3` is skipped where that program is missing. The
 //!   skip is reported on stderr, and is a failure with `CI=true`.
 //! - `packaging/` in a command is the folder of the repository.
@@ -138,7 +138,7 @@ fn check_commands(text: &str, shown: Option<&Block>, stage: &mut Stage<'_>) -> R
     let commands: Vec<&str> = text.lines().map(str::trim).filter(|line| is_command(line)).collect();
     let mut printed = String::new();
     for (index, command) in commands.iter().enumerate() {
-        match kind(command) {
+        match kind(command, stage) {
             Kind::Background(command) => stage.start(command)?,
             Kind::Ours => match run(command, stage) {
                 Err(output) if fails && index + 1 == commands.len() => printed.push_str(&output),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use creole_acceptance::peers::idp::{self, IdentityProvider};
+use creole_acceptance::peers::{if_installed, prometheus};
 use creole_acceptance::process_under_test::{ChildGuard, PATIENCE, shell};
 use creole_acceptance::stage::stdio::repository;
 use creole_test_wait::blocking::within;
@@ -26,6 +27,8 @@ pub(crate) struct Stage<'a> {
     background: Vec<ChildGuard>,
     /// The authorization server of the document.
     provider: Option<IdentityProvider>,
+    /// Whether the document uses Prometheus.
+    has_prometheus: bool,
 }
 
 impl<'a> Stage<'a> {
@@ -35,8 +38,12 @@ impl<'a> Stage<'a> {
             true => Some(idp::provider(&[])?),
             false => None,
         };
+        let has_prometheus = document.contains("\nprometheus ");
+        if has_prometheus {
+            if_installed("prometheus", prometheus::prepared())?;
+        }
         let ports = CONFIGURED.map(|shown| (shown, free_port())).to_vec();
-        Some(Self { folder, ports, background: Vec::new(), provider })
+        Some(Self { folder, ports, background: Vec::new(), provider, has_prometheus })
     }
 
     /// Starts a command that listens, and waits until it does.
@@ -59,7 +66,11 @@ impl<'a> Stage<'a> {
 
     /// A shell in the folder.
     pub(crate) fn shell(&self, script: &str) -> Command {
-        shell(self.folder, script)
+        let prefix = match self.has_prometheus {
+            true => format!("PATH=\"$PATH:{}\"; ", prometheus::programs().display()),
+            false => String::new(),
+        };
+        shell(self.folder, &format!("{prefix}{script}"))
     }
 
     fn port(&self, shown: u16) -> Option<u16> {
