@@ -274,7 +274,7 @@ impl<S: FrameSink> MachineHost<S> {
     ) {
         let hold = state.take_hold(key);
         // The log's event about the response names the trace of the call.
-        let is_logged = self.service.profile().is_observed;
+        let is_logged = state.machine.is_observed();
         let open = state.calls.get(key).filter(|_| is_logged);
         let _span = open.and_then(|open| open.canceller.span()).map(CurrentSpan::enter);
         self.drive_locked(state, now, COMMON_STREAM, |machine, now, outbox| {

@@ -196,6 +196,11 @@ impl Machine {
         self.session.phase != HandshakePhase::Created
     }
 
+    /// Whether requests are reported as [`Action::Observe`].
+    pub fn is_observed(&self) -> bool {
+        self.profile.is_observed
+    }
+
     /// The method of an unfinished call, and the id of its request.
     pub fn request_of(&self, call: CallKey) -> Option<(&'static str, &Id)> {
         self.calls.get(call).map(|pending| (pending.method, &pending.id))

@@ -93,7 +93,7 @@ impl<S: FrameSink> HostState<S> {
     #[cold]
     fn observe(&self, observation: &Observation, context: ActionContext<'_>) {
         let ActionContext { service, principal, caller, .. } = context;
-        if service.profile().is_observed {
+        if self.machine.is_observed() {
             request_log::record_observation(observation);
         }
         let core = service.current().load();
