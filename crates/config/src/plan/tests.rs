@@ -397,8 +397,8 @@ fn help_names_a_valid_value() {
     let help = |text: &str| refusal(text).help.unwrap_or_default();
     assert_eq!(
         help("[server]\n[banana]"),
-        "known keys: `server`, `servers`, `upstreams`, `http`, `auth`, `policy`, `state`, `log`, `skills`, `tasks`, \
-         `wordpress`, `databases`, `tools`, `folders`, `prompts`, `resources`, `openapi`"
+        "known keys: `server`, `servers`, `upstreams`, `http`, `auth`, `admin`, `policy`, `state`, `log`, `telemetry`, \
+         `skills`, `tasks`, `wordpress`, `databases`, `tools`, `folders`, `prompts`, `resources`, `openapi`"
     );
     assert_eq!(
         help("[server.dialect]\nlifecycle = \"strikt\""),
