@@ -130,12 +130,6 @@ pub trait Middleware: Send + Sync {
         None
     }
 
-    /// Whether the layer refuses every call for now, as an open circuit breaker does.
-    #[doc(hidden)]
-    fn refuses_all_calls(&self) -> bool {
-        false
-    }
-
     /// All items of a list are rewritten, and clients are about to see them: the layer saves what it must remember of
     /// them. It may wait for a file.
     #[doc(hidden)]

@@ -62,9 +62,10 @@ impl Chain {
         creole::internal::chain::rewrite_definition(&self.0, kind, item)
     }
 
-    /// Whether a layer refuses every call for now.
+    /// Whether a circuit breaker refuses every call for now.
     pub(crate) fn refuses_all_calls(&self) -> bool {
-        self.0.iter().any(|layer| layer.refuses_all_calls())
+        let is_open = |status: BreakerStatus| status.wait.is_some_and(|wait| !wait.is_zero());
+        self.0.iter().filter_map(|layer| layer.breaker_status()).any(is_open)
     }
 
     /// The fault that calls of a withheld item get, if the layer states one.

@@ -129,10 +129,6 @@ impl Middleware for Breaker {
         true
     }
 
-    fn refuses_all_calls(&self) -> bool {
-        matches!(*self.state.lock(), BreakerState::Open(until) if until > Instant::now())
-    }
-
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             match self.admit() {
