@@ -1,6 +1,6 @@
 //! A page of Debian's Chromium that a test drives.
 //!
-//! `acceptance/peers/browser/driver.mjs` does what it is told, one line of JSON for each command. Selectors are those of
+//! `acceptance/peers/browser/driver.mjs` performs the commands, each a line of JSON. Selectors are those of
 //! Playwright, such as `role=button[name="Run"]`.
 
 use std::io::{BufRead, BufReader, Write};

@@ -53,7 +53,7 @@ impl Admin {
         };
         let mut keys: String =
             ROLES.iter().map(|role| line(&role.replace(':', "-"), role)).collect();
-        keys.push_str(&line("nobody", "mcp"));
+        keys.push_str(&line("client", "mcp"));
         let file = folder.path().join("keys.txt");
         fs::write(&file, keys).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);

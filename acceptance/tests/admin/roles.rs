@@ -78,8 +78,8 @@ fn the_table_of_routes_and_roles_is_complete_and_right() {
             assert_eq!(answer.head.status, *expected, "{method} {path} as {role}: {text}");
         }
         let open = *path == "/login";
-        let nobody = admin.call(&key("nobody"), method, &target, json.as_ref());
-        assert_eq!(nobody.head.status, if open { 400 } else { 403 }, "{method} {path}");
+        let without_role = admin.call(&key("client"), method, &target, json.as_ref());
+        assert_eq!(without_role.head.status, if open { 400 } else { 403 }, "{method} {path}");
         for wrong in ["wrong-key", ""] {
             let answer = admin.call(wrong, method, &target, json.as_ref());
             let expected: &[u16] = if open { &[400] } else { &[401, 429] };
@@ -100,7 +100,7 @@ fn metrics_and_readiness_need_the_role_to_read() {
             admin.send(&request).head.status
         };
         assert_eq!(ask(None), 401, "{path}");
-        assert_eq!(ask(Some(&key("nobody"))), 403, "{path}");
+        assert_eq!(ask(Some(&key("client"))), 403, "{path}");
         assert_eq!(ask(Some(&key("admin-read"))), 200, "{path}");
     }
     let open = Admin::with_link("metrics_open = true\n");

@@ -116,7 +116,7 @@ fn a_page_for_people_has_one_row_for_each_line() {
     assert_eq!((found.code, found.stdout.as_str(), found.stderr.as_str()), (Some(0), expected, ""));
     let found = audit(folder.path(), &["search", "a.log", "--limit", "1"]);
     assert!(found.stderr.contains("continue with --cursor"), "{}", found.stderr);
-    let found = audit(folder.path(), &["search", "a.log", "--principal", "nobody"]);
+    let found = audit(folder.path(), &["search", "a.log", "--principal", "unknown"]);
     assert_eq!((found.stdout.as_str(), found.stderr.as_str()), ("", "creole: no line matches\n"));
     let found = audit(folder.path(), &["search", "none.log"]);
     assert_eq!(found.code, Some(2));

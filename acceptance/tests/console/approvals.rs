@@ -95,7 +95,7 @@ fn a_changed_tool_is_approved_as_it_was_seen() {
     assert!(browser.count(".tag.bad, .notice.bad li") > 0, "risks are marked: {shown}");
     assert_eq!(browser.count("main a[href*=evil]"), 0);
 
-    // It changes again while somebody reads: nothing is approved, and the new difference is shown.
+    // It changes again while the page shows it: nothing is approved, and the new difference is shown.
     upstream.change("Publishes a page to another place.");
     eventually("the change is known", || {
         browser.evaluate(
