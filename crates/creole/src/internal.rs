@@ -8,7 +8,9 @@ pub mod budget {
 
 /// Calls as transports and upstreams see them.
 pub mod call {
-    pub use crate::call::{CancelReason, ClientChannel, ClientSession, ConnectionId, Origin};
+    pub use crate::call::{
+        CancelReason, Canceller, ClientChannel, ClientSession, ConnectionId, Origin,
+    };
 }
 
 /// Panics that end a call only.
@@ -186,12 +188,6 @@ pub mod sync {
 /// Ids of tasks.
 pub mod task {
     pub use crate::task::random_id;
-}
-
-/// Calls of this program itself, such as of its console.
-pub mod direct_call {
-    pub use crate::call::Canceller;
-    pub use crate::server::direct_call::DirectCall;
 }
 
 /// Records of calls, and their readers.

@@ -1,6 +1,5 @@
 //! The server builder, and the service that it starts.
 
-pub(crate) mod direct_call;
 mod late_call;
 mod observed_call;
 pub(crate) mod replacement;

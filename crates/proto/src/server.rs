@@ -12,7 +12,6 @@ mod listeners;
 mod outbox;
 mod receive;
 mod respond;
-mod single_response;
 
 pub use crate::encode::error_code;
 pub use calls::CallKey;
@@ -20,7 +19,6 @@ pub use outbox::{
     Action, Call, FrameRole, FrameRoute, InputRequestKey, InputResponse, Observation, Outbox,
     OutgoingFrame, RequestEnd,
 };
-pub use single_response::encode_response;
 
 use alloc::boxed::Box;
 use alloc::string::String;
