@@ -1,11 +1,11 @@
 //! One call, and the context that its handler uses.
 
 pub(crate) mod announcement;
+mod call_telemetry;
 mod canceller;
 pub(crate) mod catch_panic;
 mod channel;
 mod context_layer;
-mod counted;
 mod origin;
 
 use std::collections::BTreeMap;
@@ -25,14 +25,11 @@ use tokio::sync::Notify;
 
 use crate::principal::Principal;
 use crate::scopes::ScopeRules;
-use crate::telemetry::metrics::ServerMetrics;
-use crate::telemetry::record::{CallRecord, Detail, EarlierCall, StepGuard};
-use crate::telemetry::steps::StepKind;
-use crate::telemetry::trace::{OutgoingTrace, Propagation, ReceivedTrace, SpanId, TraceHeaders};
+use crate::telemetry::record::{CallRecord, EarlierCall};
 
+pub(crate) use call_telemetry::{CallTelemetry, HandlingLayer};
 pub use canceller::Canceller;
 pub use channel::{ClientChannel, ClientSession, ConnectionId};
-pub(crate) use counted::LayerPass;
 pub use origin::Origin;
 
 /// A boxed future: one per layer and message, whose cost is negligible beside that of the message.
@@ -55,10 +52,8 @@ pub struct Context {
     round: Option<Arc<Round>>,
     /// The rewrites of events and input requests by the layers around the call.
     layers: Option<Arc<ContextLayer>>,
-    /// The step of the record that the next steps are parts of.
-    step: Option<u16>,
-    /// Counts how often the layer that handles the call passes it on, if layers are counted.
-    pass: Option<Arc<LayerPass>>,
+    /// The layer that handles the call, if the telemetry follows it.
+    layer: Option<Arc<HandlingLayer>>,
 }
 
 /// The responses and state that a round of a call begins with.
@@ -95,14 +90,8 @@ struct CallShared {
     cancel_reason: CancelReason,
     /// The rule of a policy that refused the call.
     denied_by: OnceLock<Arc<str>>,
-    /// Whether calls are traced.
-    is_traced: bool,
-    /// The trace headers of the request.
-    trace_headers: Option<Arc<TraceHeaders>>,
-    /// The record of the call, if a reader wants it.
-    record: Option<Arc<CallRecord>>,
-    /// The metrics of the server, if the call is counted.
-    metrics: Option<Arc<ServerMetrics>>,
+    /// What the telemetry follows of the call.
+    telemetry: Option<Arc<CallTelemetry>>,
 }
 
 /// The flag of a cancelled call.
@@ -127,7 +116,7 @@ impl Context {
         origin: Origin,
         channel: Arc<dyn ClientChannel>,
         debug: bool,
-        record: Option<Arc<CallRecord>>,
+        telemetry: Option<Arc<CallTelemetry>>,
     ) -> Self {
         let Origin { principal, session_name: session, scopes, .. } = origin;
         let stands_alone = session.is_none();
@@ -147,48 +136,8 @@ impl Context {
             cancelled: Notify::new(),
             cancel_reason: CancelReason::default(),
             denied_by: OnceLock::new(),
-            record,
-            is_traced: false,
-            trace_headers: None,
-            metrics: None,
+            telemetry,
         })
-    }
-
-    /// The same context of a call that starts, if calls are traced: with the trace headers of its request.
-    pub(crate) fn traced(mut self, headers: Option<Arc<TraceHeaders>>) -> Self {
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.trace_headers = headers;
-            shared.is_traced = true;
-        }
-        self
-    }
-
-    /// The trace headers of the request, if calls are traced.
-    pub(crate) fn trace_headers(&self) -> Option<Arc<TraceHeaders>> {
-        self.shared.trace_headers.clone()
-    }
-
-    /// The trace context for a request to an upstream, whose span is `span`.
-    #[doc(hidden)]
-    pub fn trace_for_upstream(
-        &self,
-        span: Option<SpanId>,
-        propagation: &Propagation,
-    ) -> OutgoingTrace {
-        let extra = self.shared.caller.extra.as_deref();
-        let trace = self.record().and_then(|record| record.trace.as_ref());
-        // A request without a span of its own belongs to that of the call.
-        let span = trace.and_then(|trace| {
-            let span = trace.context_of(span.unwrap_or(trace.span_id))?;
-            Some((span, trace.tracestate.as_deref()))
-        });
-        let received = ReceivedTrace {
-            meta: extra.and_then(|extra| extra.meta.as_ref()),
-            headers: self.shared.trace_headers.as_deref(),
-            is_tracing: self.shared.is_traced,
-            span,
-        };
-        received.to_upstream(propagation)
     }
 
     /// The context of the same call as a task. It has its own channel for events, and does not end with the request.
@@ -198,6 +147,7 @@ impl Context {
         channel: Arc<dyn ClientChannel>,
         record: Option<Arc<CallRecord>>,
     ) -> Self {
+        let telemetry = self.shared.telemetry.as_ref().map(|own| own.for_task(record));
         Self::from_shared(CallShared {
             key: self.shared.key,
             caller: self.shared.caller.clone(),
@@ -212,15 +162,12 @@ impl Context {
             cancelled: Notify::new(),
             cancel_reason: CancelReason::default(),
             denied_by: OnceLock::new(),
-            record,
-            is_traced: self.shared.is_traced,
-            trace_headers: self.shared.trace_headers.clone(),
-            metrics: self.shared.metrics.clone(),
+            telemetry: telemetry.map(Arc::new),
         })
     }
 
     fn from_shared(shared: CallShared) -> Self {
-        Self { shared: Arc::new(shared), round: None, layers: None, step: None, pass: None }
+        Self { shared: Arc::new(shared), round: None, layers: None, layer: None }
     }
 
     /// The same context with the responses and state of a round.
@@ -345,45 +292,6 @@ impl Context {
     pub fn set_denied_by(&self, rule: Arc<str>) {
         // A second refusal, of a call that a script repeats, says nothing new.
         _ = self.shared.denied_by.set(rule);
-    }
-
-    /// The record of the call. `None` unless a reader of the telemetry wants this call.
-    #[doc(hidden)]
-    pub fn record(&self) -> Option<&Arc<CallRecord>> {
-        self.shared.record.as_ref()
-    }
-
-    /// Starts a step of the call, if it is recorded. It is a part of the innermost layer that handles the call.
-    #[doc(hidden)]
-    pub fn start_step(&self, kind: impl FnOnce() -> StepKind) -> Option<StepGuard> {
-        self.record().map(|record| record.start_step(kind(), self.step))
-    }
-
-    /// Records that the layer which handles the call changed it or its outcome.
-    #[doc(hidden)]
-    pub fn record_change(&self) {
-        if let Some((record, step)) = self.recorded_step() {
-            record.set_changed(step);
-        }
-    }
-
-    /// Starts a step for an input request to the client, if the call is recorded.
-    pub(crate) fn start_input_request(&self, input_request: &InputRequest) -> Option<StepGuard> {
-        let (record, parent) = self.recorded_step()?;
-        Some(record.start_input_request(input_request.method(), parent))
-    }
-
-    /// The record and the step that the next steps are parts of, if a reader wants the steps of the call.
-    #[doc(hidden)]
-    pub fn recorded_step(&self) -> Option<(&Arc<CallRecord>, Option<u16>)> {
-        let record = self.record().filter(|record| record.detail() >= Detail::Steps)?;
-        Some((record, self.step))
-    }
-
-    /// The same context for the parts of a step.
-    pub(crate) fn in_step(mut self, step: Option<u16>) -> Self {
-        self.step = step.or(self.step);
-        self
     }
 
     /// Reports progress, which also restarts the timeout of the call.

@@ -7,7 +7,7 @@ use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
 use creole_proto::operation::Outcome;
 
-mod recorded_layer;
+mod observed_layer;
 
 pub use crate::call::BoxFuture;
 use crate::call::{Call, ConnectionId};
@@ -50,7 +50,16 @@ pub trait ViewerClass: Send + Sync {
     fn sees_task(&self, method: &'static str, tool: &str) -> bool;
 }
 
-/// The state of a layer that refuses calls to an upstream that fails.
+/// A layer that refuses calls to an upstream that fails, as operators see it.
+pub trait CircuitBreaker {
+    /// Its state.
+    fn status(&self) -> BreakerStatus;
+
+    /// Lets calls pass again.
+    fn reset(&self);
+}
+
+/// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerStatus {
     /// `closed`, `open` or `half_open`.
@@ -72,10 +81,11 @@ pub trait Middleware: Send + Sync {
         "layer"
     }
 
-    /// The name that the operator gave it.
+    /// Whether the layer belongs to the program and not to a configured chain. The telemetry does not report what it
+    /// does, and it passes calls on with [`Next::start`].
     #[doc(hidden)]
-    fn name(&self) -> Option<&Arc<str>> {
-        None
+    fn is_internal(&self) -> bool {
+        false
     }
 
     /// A text without what the layer hides from callers. `None` if it hides nothing in texts.
@@ -142,16 +152,10 @@ pub trait Middleware: Send + Sync {
         false
     }
 
-    /// The state of a circuit breaker, if the layer is one.
+    /// The layer as a circuit breaker, if it is one.
     #[doc(hidden)]
-    fn breaker_status(&self) -> Option<BreakerStatus> {
+    fn circuit_breaker(&self) -> Option<&dyn CircuitBreaker> {
         None
-    }
-
-    /// Lets calls pass again, if the layer is a circuit breaker. Returns whether it is one.
-    #[doc(hidden)]
-    fn reset_breaker(&self) -> bool {
-        false
     }
 
     /// The patterns in its settings that have matched no listed item so far, as readable text.
@@ -252,65 +256,49 @@ pub(crate) fn redactor(layers: &Arc<[Arc<dyn Middleware>]>) -> Option<FrameRedac
     })
 }
 
-/// Lets a layer handle the call, and counts what it did with it, if the call is counted.
-async fn handle_counted(layer: &dyn Middleware, mut call: Call, next: Next<'_>) -> Outcome {
-    let Some(server) = call.context.server_metrics().cloned() else {
-        return layer.handle(call, next).await;
-    };
-    let pass = call.context.begin_layer();
-    let outcome = layer.handle(call, next).await;
-    if let Some(decision) = pass.decision(&outcome) {
-        let name = layer.name().map_or(layer.kind(), |name| name);
-        server.layer_decision(next.upstream, name, decision);
-    }
-    outcome
-}
-
 /// The rest of a chain.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     layers: &'a [Arc<dyn Middleware>],
     endpoint: &'a dyn Endpoint,
-    /// Whether a layer of the chain got it, and passes the call on with it.
-    is_rest: bool,
-    /// The upstream that the chain is around. `None`: it is around the server.
-    upstream: Option<&'a str>,
 }
 
 impl<'a> Next<'a> {
     /// A chain of these layers, outermost first, around the endpoint.
     #[doc(hidden)]
     pub fn new(layers: &'a [Arc<dyn Middleware>], endpoint: &'a dyn Endpoint) -> Self {
-        Self { layers, endpoint, is_rest: false, upstream: None }
-    }
-
-    /// The same chain, which is around the upstream of this name.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn around_upstream(self, upstream: &'a str) -> Self {
-        Self { upstream: Some(upstream), ..self }
+        Self { layers, endpoint }
     }
 
     /// Passes the call on.
     pub fn call(self, call: Call) -> BoxFuture<'a, Outcome> {
-        if self.is_rest {
-            call.context.count_pass();
+        match call.context.is_observed() {
+            false => self.call_unobserved(call),
+            true => self.call_observed(call),
         }
-        if call.context.recorded_step().is_some() {
-            return self.call_recorded(call);
-        }
-        self.call_unrecorded(call)
     }
 
-    fn call_unrecorded(self, call: Call) -> BoxFuture<'a, Outcome> {
+    /// Gives a call to the chain, without counting that a layer passed it on.
+    #[doc(hidden)]
+    pub fn start(self, call: Call) -> BoxFuture<'a, Outcome> {
+        match call.context.is_observed() {
+            false => self.call_unobserved(call),
+            true => self.start_observed(call),
+        }
+    }
+
+    /// Gives a call to the chain around this upstream.
+    #[doc(hidden)]
+    pub fn start_around(self, upstream: &Arc<str>, mut call: Call) -> BoxFuture<'a, Outcome> {
+        if call.context.is_observed() {
+            call.context.enter_chain(upstream);
+        }
+        self.start(call)
+    }
+
+    fn call_unobserved(self, call: Call) -> BoxFuture<'a, Outcome> {
         match self.layers.split_first() {
-            Some((layer, rest)) => {
-                let next = Self { layers: rest, is_rest: true, ..self };
-                match call.context.server_metrics() {
-                    None => layer.handle(call, next),
-                    Some(_) => Box::pin(handle_counted(&**layer, call, next)),
-                }
-            }
+            Some((layer, rest)) => layer.handle(call, Self { layers: rest, ..self }),
             None => self.endpoint.call(call),
         }
     }

@@ -186,26 +186,38 @@ impl<S: FrameSink> MachineHost<S> {
             Some(caller) => self.origin.of_request(caller.principal, caller.scopes),
             None => self.origin.clone(),
         };
-        let facts = || {
-            let mut facts = state.request_facts(&self.service, caller);
-            if self.origin.via != Via::Mcp {
-                facts.via = self.origin.via;
-            }
-            match state.machine.request_of(key) {
-                Some((method, id)) => {
-                    let is_recorded = self.service.modes().contains(Modes::RECORDS);
-                    let request_id = is_recorded.then(|| id.raw().into());
-                    RequestFacts { method: Some(method), request_id, ..facts }
-                }
-                None => facts,
+        let (future, canceller) = match self.service.modes().is_empty() {
+            true => self.service.start_call(call, channel, origin),
+            false => {
+                let facts = self.facts_of(state, key, caller);
+                self.service.start_observed_call(call, channel, origin, facts)
             }
         };
-        let (future, canceller) = self.service.start_request(call, channel, origin, facts);
         if let Some(hold) = canceller.record().and_then(CallRecord::hold) {
             state.holds.push((key, hold));
         }
         state.calls.push(OpenCall { key, stream, canceller: canceller.clone(), task: None });
         HostedCall { key, future, canceller, is_listener }
+    }
+
+    /// What the telemetry knows of the request of a call.
+    #[cold]
+    fn facts_of(
+        &self,
+        state: &HostState<S>,
+        key: CallKey,
+        caller: Option<RequestCaller<'_>>,
+    ) -> RequestFacts {
+        let mut facts = state.request_facts(&self.service, caller);
+        if self.origin.via != Via::Mcp {
+            facts.via = self.origin.via;
+        }
+        if let Some((method, id)) = state.machine.request_of(key) {
+            facts.method = Some(method);
+            let is_recorded = self.service.modes().contains(Modes::RECORDS);
+            facts.request_id = is_recorded.then(|| id.raw().into());
+        }
+        facts
     }
 
     fn action_context<'a>(&'a self, caller: Option<RequestCaller<'a>>) -> ActionContext<'a> {
@@ -272,23 +284,39 @@ impl<S: FrameSink> MachineHost<S> {
         key: CallKey,
         outcome: Outcome,
     ) {
-        let hold = state.take_hold(key);
-        // The log's event about the response names the trace of the call.
-        let is_logged = state.machine.is_observed();
-        let open = state.calls.get(key).filter(|_| is_logged);
-        let _span = open.and_then(|open| open.canceller.span()).map(CurrentSpan::enter);
-        self.drive_locked(state, now, COMMON_STREAM, |machine, now, outbox| {
-            machine.finish(key, outcome, now, outbox);
-            if let Some(hold) = hold {
-                hold.add_response(key, outbox);
-            }
-        });
+        if state.machine.is_observed() || !state.holds.is_empty() {
+            self.finish_observed(state, now, key, outcome);
+        } else {
+            self.drive_locked(state, now, COMMON_STREAM, |machine, now, outbox| {
+                machine.finish(key, outcome, now, outbox);
+            });
+        }
         if !S::HAS_STREAMS || !state.machine.is_open(key) {
             state.calls.remove(key);
         }
         if S::FREES_BUFFERS && state.calls.is_empty() {
             state.free_buffers();
         }
+    }
+
+    /// Gives the outcome of a call to the machine. The log's event about the response names the trace of the call, and
+    /// a record may wait for the message of the response.
+    #[cold]
+    fn finish_observed(
+        &self,
+        state: &mut HostState<S>,
+        now: Duration,
+        key: CallKey,
+        outcome: Outcome,
+    ) {
+        let hold = state.take_hold(key);
+        let _span = state.span_of(key).map(CurrentSpan::enter);
+        self.drive_locked(state, now, COMMON_STREAM, |machine, now, outbox| {
+            machine.finish(key, outcome, now, outbox);
+            if let Some(hold) = hold {
+                hold.add_response(key, outbox);
+            }
+        });
     }
 
     /// Runs a call to its end in a task. The transport enforces the deadlines.

@@ -307,7 +307,7 @@ pub(crate) fn run_rounds<'a>(
     if call.operation.may_require_input() && can_receive_input_requests(call.context.caller()) {
         Box::pin(run_multi_round_trip(call, next, sealer, timeout))
     } else {
-        next.call(call)
+        next.start(call)
     }
 }
 
@@ -329,7 +329,7 @@ async fn run_multi_round_trip(
         if round != Round::default() {
             repeated.context = call.context.with_round(round.clone());
         }
-        let (mut input_requests, state) = match next.call(repeated).await {
+        let (mut input_requests, state) = match next.start(repeated).await {
             Outcome::InputRequired { requests: input_requests, request_state: state } => {
                 (input_requests, state)
             }

@@ -32,9 +32,9 @@ pub mod credentials {
 /// Endpoints, and the operations on all layers of a chain.
 pub mod chain {
     pub use crate::chain::{
-        BreakerStatus, Endpoint, ViewerClass, admits_unlisted, definitions_changed, reassign_names,
-        resource_updated, rewrite_definition, rewrite_input_request, save_definitions,
-        unmatched_patterns, viewer_class, withheld_fault,
+        BreakerStatus, CircuitBreaker, Endpoint, ViewerClass, admits_unlisted, definitions_changed,
+        reassign_names, resource_updated, rewrite_definition, rewrite_input_request,
+        save_definitions, unmatched_patterns, viewer_class, withheld_fault,
     };
 }
 

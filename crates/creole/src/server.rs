@@ -16,7 +16,7 @@ use creole_proto::operation::{Operation, Outcome};
 use creole_proto::server::{Call as Started, Profile, ServerLimits};
 
 use crate::call::catch_panic::CatchPanic;
-use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
+use crate::call::{Call, CallTelemetry, Canceller, ClientChannel, Context, Origin, Round};
 use crate::chain;
 use crate::chain::{BoxFuture, Middleware, Next};
 use crate::input;
@@ -401,31 +401,40 @@ impl Service {
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        self.start_request(started, channel, origin, RequestFacts::default)
+        match self.modes().is_empty() {
+            true => self.current().load_full().start_call(started, channel, origin, None),
+            false => self.start_observed_call(started, channel, origin, RequestFacts::default()),
+        }
     }
 
-    /// The same, with the facts of the request for the telemetry.
-    #[doc(hidden)]
-    pub fn start_request(
+    /// The same for a call that the telemetry follows, with the facts of its request.
+    #[cold]
+    pub(crate) fn start_observed_call(
         &self,
         started: Started,
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
-        facts: impl FnOnce() -> RequestFacts,
+        facts: RequestFacts,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        let shared = self.current().load_full();
-        if !self.modes().is_empty() {
-            return shared.start_observed(started, channel, origin, facts());
-        }
-        let Started { key, operation, caller, .. } = started;
-        let context = Context::new(key, caller, origin, channel, shared.debug, None);
-        let cancelled = context.canceller();
-        let call = Call { operation, context };
-        (Box::pin(shared.run_call(call)), cancelled)
+        self.current().load_full().start_observed_call(started, channel, origin, facts)
     }
 }
 
 impl ServiceCore {
+    /// Starts a call. `telemetry` is what the telemetry follows of it.
+    fn start_call(
+        self: Arc<Self>,
+        started: Started,
+        channel: Arc<dyn ClientChannel>,
+        origin: Origin,
+        telemetry: Option<Arc<CallTelemetry>>,
+    ) -> (BoxFuture<'static, Outcome>, Canceller) {
+        let Started { key, operation, caller, .. } = started;
+        let context = Context::new(key, caller, origin, channel, self.debug, telemetry);
+        let cancelled = context.canceller();
+        (Box::pin(self.run_call(Call { operation, context })), cancelled)
+    }
+
     /// Runs one call in place or as a task.
     async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
         let caller = call.context.caller();
@@ -460,7 +469,7 @@ impl ServiceCore {
             Box::pin(async move {
                 let tool = request_log::observed_tool(&call.operation);
                 let next = Next::new(&shared.chain, &shared.registry);
-                run_guarded(tool, next.call(call)).await
+                run_guarded(tool, next.start(call)).await
             })
         };
         self.registry.tasks().create(call, Arc::new(run)).await

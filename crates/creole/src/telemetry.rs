@@ -17,7 +17,7 @@ pub mod trace;
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 use creole_proto::model::Implementation;
 use creole_proto::revision::Rules;
 
@@ -64,8 +64,8 @@ impl Telemetry {
     }
 
     /// How calls become parts of traces.
-    pub(crate) fn tracing(&self) -> Option<Arc<TraceSettings>> {
-        self.shared.tracing.load_full()
+    pub(crate) fn tracing(&self) -> Guard<Option<Arc<TraceSettings>>> {
+        self.shared.tracing.load()
     }
 
     /// Lets a reader choose among the calls that start from now on, until the guard is dropped.
@@ -135,22 +135,27 @@ impl Telemetry {
         if !self.modes().contains(Modes::TRACES) {
             return None;
         }
-        let trace = self.tracing()?.start_call(IncomingTrace::default(), true)?;
+        let trace = self.tracing().as_ref()?.start_call(IncomingTrace::default(), true)?;
         if let Some((trace_id, span_id)) = earlier.and_then(|earlier| earlier.first) {
             trace.set_first_round(Link::sampled(trace_id, span_id));
         }
         Some(trace)
     }
 
-    /// Reports a call that has ended and has no record to the readers that want it now.
-    pub(crate) fn report_late<C>(&self, new: NewRecord<'_, C>, end: CallEnd)
-    where
+    /// The readers that want a call without a record, which ended like this.
+    pub(crate) fn late_readers(&self, end: &CallEnd) -> Vec<Arc<dyn RecordReader>> {
+        self.shared.readers.interested_late(end)
+    }
+
+    /// Reports a call that has ended and has no record to these readers.
+    pub(crate) fn report_late<C>(
+        new: NewRecord<'_, C>,
+        end: CallEnd,
+        readers: Vec<Arc<dyn RecordReader>>,
+    ) where
         C: FnOnce() -> Option<Implementation>,
     {
-        let readers = self.shared.readers.interested_late(&new.start(), &end);
-        if !readers.is_empty() {
-            new.into_late_record(readers, end.duration).end_late(end);
-        }
+        new.into_late_record(readers, end.duration).end_late(end);
     }
 
     fn update_reader_modes(&self) {

@@ -396,8 +396,8 @@ struct StartupLayer {
 }
 
 impl Middleware for StartupLayer {
-    fn kind(&self) -> &'static str {
-        "startup"
+    fn is_internal(&self) -> bool {
+        true
     }
 
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
@@ -430,7 +430,7 @@ impl StartupLayer {
                         federation.refresh_stale_lists(kind, &call.context).await;
                         federation.fetch_session_lists(kind, &call.context).await;
                     }
-                    let mut outcome = next.call(call).await;
+                    let mut outcome = next.start(call).await;
                     if let Outcome::Complete(Payload::Page(page)) = &mut outcome {
                         if let Some(fault) = federation.only_upstream_list_failure(kind) {
                             return fault.for_caller().into();
@@ -440,7 +440,7 @@ impl StartupLayer {
                     outcome
                 })
             }
-            _ => next.call(call),
+            _ => next.start(call),
         }
     }
 }

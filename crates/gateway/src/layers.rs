@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use creole::internal::call::ConnectionId;
-use creole::internal::chain::{BreakerStatus, Endpoint};
+use creole::internal::chain::{BreakerStatus, CircuitBreaker, Endpoint};
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
@@ -65,7 +65,7 @@ impl Chain {
     /// Whether a circuit breaker refuses every call for now.
     pub(crate) fn refuses_all_calls(&self) -> bool {
         let is_open = |status: BreakerStatus| status.wait.is_some_and(|wait| !wait.is_zero());
-        self.0.iter().filter_map(|layer| layer.breaker_status()).any(is_open)
+        self.breakers().any(|breaker| is_open(breaker.status()))
     }
 
     /// The fault that calls of a withheld item get, if the layer states one.
@@ -105,13 +105,16 @@ impl Chain {
 
     /// The state of its circuit breaker, if it has one.
     pub fn breaker_status(&self) -> Option<BreakerStatus> {
-        self.0.iter().find_map(|layer| layer.breaker_status())
+        self.breakers().next().map(CircuitBreaker::status)
     }
 
     /// Lets calls pass its circuit breakers again. Returns whether it has one.
     pub fn reset_breakers(&self) -> bool {
-        // Every one of them: a fold does not stop at the first.
-        self.0.iter().fold(false, |any, layer| layer.reset_breaker() | any)
+        self.breakers().map(CircuitBreaker::reset).count() > 0
+    }
+
+    fn breakers(&self) -> impl Iterator<Item = &dyn CircuitBreaker> {
+        self.0.iter().filter_map(|layer| layer.circuit_breaker())
     }
 
     /// Whether the layers admit calls of an item that was never listed.
@@ -148,12 +151,12 @@ struct ChainedEndpoint {
     layers: Arc<[Arc<dyn Middleware>]>,
     endpoint: Arc<dyn Endpoint>,
     /// The name of the upstream.
-    upstream: Box<str>,
+    upstream: Arc<str>,
 }
 
 impl Endpoint for ChainedEndpoint {
     fn call(&self, call: Call) -> BoxFuture<'_, Outcome> {
-        Next::new(&self.layers, &*self.endpoint).around_upstream(&self.upstream).call(call)
+        Next::new(&self.layers, &*self.endpoint).start_around(&self.upstream, call)
     }
 
     fn subscription_ended(&self, uri: &str, connection: ConnectionId) {

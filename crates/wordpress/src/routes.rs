@@ -61,8 +61,8 @@ pub(crate) fn add(server: Server, site: &Site) -> Server {
 struct WaitForIndex(watch::Receiver<bool>);
 
 impl Middleware for WaitForIndex {
-    fn kind(&self) -> &'static str {
-        "startup"
+    fn is_internal(&self) -> bool {
+        true
     }
 
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
@@ -71,13 +71,13 @@ impl Middleware for WaitForIndex {
             Operation::List(ListKind::Tools, _) | Operation::CallTool { .. }
         );
         if !waits || *self.0.borrow() {
-            return next.call(call);
+            return next.start(call);
         }
         let mut ready = self.0.clone();
         Box::pin(async move {
             // After a timeout or a failure there are no such tools.
             let _ = tokio::time::timeout(INDEX_TIMEOUT, ready.wait_for(|ready| *ready)).await;
-            next.call(call).await
+            next.start(call).await
         })
     }
 }

@@ -13,7 +13,7 @@ const TRANSLATIONS = /** @type {Record<string, string>} */ ({ none: 'none', rais
 
 function describe(step) {
   switch (step.kind) {
-    case 'layer': return [`layer ${step.layer}`, step.name && step.name !== step.layer ? step.name : '', step.decision + (step.attempts > 1 ? `, ${step.attempts} attempts` : '')];
+    case 'layer': return [`layer ${step.layer}`, '', step.decision + (step.attempts > 1 ? `, ${step.attempts} attempts` : '')];
     case 'upstream_request': return [`upstream ${step.upstream}`, `${step.method} ${step.target ?? ''}`, [step.revision, step.translation && step.translation !== 'none' ? step.translation : '', step.code === undefined ? '' : `code ${step.code}`].filter(Boolean).join(', ')];
     case 'input_request': return ['asks the client', step.input, `round ${step.round}`];
     case 'parked': return ['parked', 'waits for the client', step.end ?? ''];

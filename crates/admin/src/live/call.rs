@@ -124,9 +124,6 @@ enum StepKindView {
     Layer {
         /// Its kind.
         layer: &'static str,
-        /// Its name in the configuration.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
         /// `passed`, `refused`, `answered`, `changed` or `retried`.
         decision: &'static str,
         /// How often it passed the call on.
@@ -277,10 +274,9 @@ pub(crate) fn refusing_layer(record: &CallRecord, steps: &[Step]) -> Option<Stri
     let refused = |step: &Step| match &step.kind {
         StepKind::Layer {
             kind,
-            name,
             decision: creole::internal::telemetry::Decision::Refused,
             attempts: 0,
-        } => Some(name.as_deref().unwrap_or(kind).to_owned()),
+        } => Some((*kind).to_owned()),
         _ => None,
     };
     steps.iter().rev().find_map(refused).filter(|_| is_failure)
@@ -310,12 +306,9 @@ impl From<&Step> for StepView {
 impl From<&StepKind> for StepKindView {
     fn from(kind: &StepKind) -> Self {
         match kind {
-            StepKind::Layer { kind, name, decision, attempts } => Self::Layer {
-                layer: kind,
-                name: name.as_deref().map(str::to_owned),
-                decision: decision.name(),
-                attempts: *attempts,
-            },
+            StepKind::Layer { kind, decision, attempts } => {
+                Self::Layer { layer: kind, decision: decision.name(), attempts: *attempts }
+            }
             StepKind::UpstreamRequest {
                 upstream,
                 method,

@@ -43,7 +43,7 @@ impl Canceller {
 
     /// The record of the call, if a reader wants it.
     pub(crate) fn record(&self) -> Option<&Arc<CallRecord>> {
-        self.shared.record.as_ref()
+        self.shared.telemetry.as_ref()?.record.as_ref()
     }
 
     /// The span of the call, if the call is sampled.

@@ -16,6 +16,7 @@ use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::frames::FrameDirection;
 use crate::telemetry::record::ReportHold;
 use crate::telemetry::request_log;
+use crate::telemetry::trace::TraceContext;
 
 /// The state under the lock.
 pub(crate) struct HostState<S> {
@@ -146,11 +147,13 @@ impl<S: FrameSink> HostState<S> {
         }
     }
 
+    /// The span of a call, if the call is sampled.
+    pub(super) fn span_of(&self, call: CallKey) -> Option<TraceContext> {
+        self.calls.get(call)?.canceller.span()
+    }
+
     /// Takes the hold on the record of a call, if there is one.
     pub(super) fn take_hold(&mut self, call: CallKey) -> Option<ResponseHold> {
-        if self.holds.is_empty() {
-            return None;
-        }
         let index = self.holds.iter().position(|(key, _)| *key == call)?;
         Some(ResponseHold(self.holds.swap_remove(index).1))
     }

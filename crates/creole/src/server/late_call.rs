@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use creole_proto::operation::{Caller, Operation};
 
-use crate::call::Context;
+use crate::call::CallTelemetry;
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::trace::{CallTrace, IncomingTrace, TraceHeaders, TraceSettings};
 
@@ -17,9 +17,13 @@ pub(super) struct LateCall {
 
 impl LateCall {
     /// What is kept of a call.
-    pub(super) fn of(operation: &Operation, context: &Context, facts: RequestFacts) -> Box<Self> {
+    pub(super) fn of(
+        operation: &Operation,
+        call: &CallTelemetry,
+        facts: RequestFacts,
+    ) -> Box<Self> {
         let target = operation.target().into();
-        Box::new(Self { target, facts, headers: context.trace_headers() })
+        Box::new(Self { target, facts, headers: call.trace_headers.clone() })
     }
 
     pub(super) fn target(&self) -> &str {
@@ -34,11 +38,11 @@ impl LateCall {
     pub(super) fn trace(
         &self,
         caller: &Caller,
-        settings: impl FnOnce() -> Option<Arc<TraceSettings>>,
+        settings: &TraceSettings,
         is_known: bool,
     ) -> Option<CallTrace> {
         let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
         let received = IncomingTrace::read(meta, self.headers.as_deref());
-        settings()?.late_call(received, is_known)
+        settings.late_call(received, is_known)
     }
 }

@@ -1,6 +1,8 @@
 //! Follows calls for the telemetry: from their start to their outcome, or until they are dropped.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{self, Poll, ready};
 use std::time::{Duration, Instant};
 
 use creole_proto::dialect::Dialect;
@@ -12,7 +14,7 @@ use creole_proto::server::{Call as Started, Observation, error_code};
 
 use super::ServiceCore;
 use super::late_call::LateCall;
-use crate::call::{Call, Canceller, ClientChannel, Context, Origin};
+use crate::call::{CallTelemetry, Canceller, ClientChannel, Origin};
 use crate::chain::BoxFuture;
 use crate::principal::Principal;
 use crate::telemetry::call_meter::{CallMeter, server_error_type};
@@ -21,7 +23,7 @@ use crate::telemetry::frames::{FrameDirection, FrameRedactor};
 use crate::telemetry::metrics::{ServerMetrics, TracedCall, table};
 use crate::telemetry::outcome::{CallEnd, CallOutcome};
 use crate::telemetry::record::{CallRecord, NewRecord};
-use crate::telemetry::trace::{CallTrace, IncomingTrace, in_span};
+use crate::telemetry::trace::{CallTrace, CurrentSpan, IncomingTrace, TraceContext, TraceHeaders};
 use crate::telemetry::{Modes, Telemetry};
 
 /// The method of a request whose method the protocol does not have.
@@ -36,6 +38,9 @@ pub(crate) struct ServerTelemetry {
     redactor: Option<FrameRedactor>,
     /// Counts its calls, if metrics are counted.
     metrics: Option<Arc<ServerMetrics>>,
+    /// What the telemetry follows of calls without a record, which share it: not counted and not traced, traced,
+    /// counted, both.
+    unrecorded: [Arc<CallTelemetry>; 4],
 }
 
 impl ServerTelemetry {
@@ -46,7 +51,13 @@ impl ServerTelemetry {
         redactor: Option<FrameRedactor>,
         metrics: Option<Arc<ServerMetrics>>,
     ) -> Self {
-        Self { telemetry, server: server.into(), dialect: dialect.clone(), redactor, metrics }
+        let unrecorded = [(false, false), (false, true), (true, false), (true, true)];
+        let unrecorded = unrecorded.map(|(is_counted, is_traced)| {
+            let metrics = metrics.clone().filter(|_| is_counted);
+            Arc::new(CallTelemetry { metrics, is_traced, ..CallTelemetry::default() })
+        });
+        let dialect = dialect.clone();
+        Self { telemetry, server: server.into(), dialect, redactor, metrics, unrecorded }
     }
 
     /// Counts its calls, if metrics are counted.
@@ -88,7 +99,23 @@ impl ServerTelemetry {
         if received.is_malformed {
             self.telemetry.metrics().count(&table::TRACE_CONTEXT_INVALID, &[]);
         }
-        self.telemetry.tracing()?.start_call(received, is_known(principal, facts))
+        self.telemetry.tracing().as_ref()?.start_call(received, is_known(principal, facts))
+    }
+
+    /// What the telemetry follows of a call with this record and these trace headers.
+    fn call_telemetry(
+        &self,
+        record: Option<Arc<CallRecord>>,
+        trace_headers: Option<TraceHeaders>,
+    ) -> Arc<CallTelemetry> {
+        let (metrics, is_traced) = (self.metrics(), self.traces());
+        let trace_headers = trace_headers.filter(|_| is_traced);
+        if record.is_none() && trace_headers.is_none() {
+            let index = 2 * usize::from(metrics.is_some()) + usize::from(is_traced);
+            return Arc::clone(&self.unrecorded[index]);
+        }
+        let (metrics, trace_headers) = (metrics.cloned(), trace_headers.map(Arc::new));
+        Arc::new(CallTelemetry { record, metrics, is_traced, trace_headers })
     }
 
     /// Whether calls may belong to traces.
@@ -100,11 +127,11 @@ impl ServerTelemetry {
     fn keep_late(
         &self,
         operation: &Operation,
-        context: &Context,
+        call: &CallTelemetry,
         facts: RequestFacts,
     ) -> Option<Box<LateCall>> {
-        let is_wanted = self.telemetry.modes().contains(Modes::LATE) && context.record().is_none();
-        is_wanted.then(|| LateCall::of(operation, context, facts))
+        let is_wanted = self.telemetry.modes().contains(Modes::LATE) && call.record.is_none();
+        is_wanted.then(|| LateCall::of(operation, call, facts))
     }
 
     /// Reports a call at its end, if a reader wants it only now.
@@ -115,8 +142,14 @@ impl ServerTelemetry {
         call: &Canceller,
         end: CallEnd,
     ) {
+        let readers = self.telemetry.late_readers(&end);
+        if readers.is_empty() {
+            return;
+        }
         let (caller, principal) = (call.caller(), call.principal());
         let facts = late.facts();
+        let settings = self.telemetry.tracing();
+        let is_known = is_known(principal, facts);
         let client =
             || caller.client.as_ref().and_then(|raw| serde_json::from_str(raw.as_str()).ok());
         let new = NewRecord {
@@ -126,12 +159,12 @@ impl ServerTelemetry {
             rules: caller.rules,
             principal,
             facts,
-            trace: late.trace(caller, || self.telemetry.tracing(), is_known(principal, facts)),
+            trace: settings.as_ref().and_then(|settings| late.trace(caller, settings, is_known)),
             client,
             earlier: None,
             redactor: None,
         };
-        self.telemetry.report_late(new, end);
+        Telemetry::report_late(new, end, readers);
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
@@ -230,32 +263,24 @@ impl ServerTelemetry {
 
 impl ServiceCore {
     /// Starts a call that the telemetry follows.
-    #[cold]
-    pub(super) fn start_observed(
+    pub(super) fn start_observed_call(
         self: Arc<Self>,
         started: Started,
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
         mut facts: RequestFacts,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        let Started { key, operation, caller, .. } = started;
-        let record = self.telemetry.start_record(&operation, &caller, &origin.principal, &facts);
-        let trace_headers = facts.trace_headers.take().map(Arc::new);
-        let metrics = self.telemetry.metrics();
-        let context = Context::new(key, caller, origin, channel, self.debug, record);
-        let mut context = context.counted(metrics);
-        if self.telemetry.traces() {
-            context = context.traced(trace_headers);
-        }
-        let cancelled = context.canceller();
+        let (server, operation) = (Arc::clone(&self.telemetry), &started.operation);
+        let record = server.start_record(operation, &started.caller, &origin.principal, &facts);
+        let telemetry = server.call_telemetry(record, facts.trace_headers.take());
         let method = facts.method.unwrap_or_else(|| operation.method());
-        let meter = metrics.map(|metrics| {
-            CallMeter::start(metrics, self.registry.item_series(&operation), facts.transport)
+        let meter = server.metrics().map(|metrics| {
+            CallMeter::start(metrics, self.registry.item_series(operation), facts.transport)
         });
-        let late = self.telemetry.keep_late(&operation, &context, facts);
-        let observed = ObservedCall::start(&self.telemetry, method, &context, late, meter);
-        let call = Call { operation, context };
-        (Box::pin(observed.run(self.run_call(call))), cancelled)
+        let late = server.keep_late(operation, &telemetry, facts);
+        let (running, canceller) = self.start_call(started, channel, origin, Some(telemetry));
+        let observed = ObservedCall::start(server, method, &canceller, late, meter);
+        (Box::pin(observed.run(running)), canceller)
     }
 }
 
@@ -282,20 +307,20 @@ pub(super) struct ObservedCall {
 impl ObservedCall {
     /// Follows a call that starts now.
     pub(super) fn start(
-        server: &Arc<ServerTelemetry>,
+        server: Arc<ServerTelemetry>,
         method: &'static str,
-        context: &Context,
+        call: &Canceller,
         late: Option<Box<LateCall>>,
         meter: Option<CallMeter>,
     ) -> Self {
         let call = Self {
-            server: Arc::clone(server),
+            server,
             method,
-            rules: context.caller().rules,
+            rules: call.caller().rules,
             started: Instant::now(),
             meter,
-            canceller: context.canceller(),
-            record: context.record().cloned(),
+            canceller: call.clone(),
+            record: call.record().cloned(),
             late,
             is_ended: false,
         };
@@ -306,16 +331,13 @@ impl ObservedCall {
     }
 
     /// Runs the call to its outcome.
-    pub(super) async fn run(mut self, running: impl Future<Output = Outcome>) -> Outcome {
+    pub(super) fn run(
+        self,
+        running: BoxFuture<'static, Outcome>,
+    ) -> impl Future<Output = Outcome> + Send {
         let trace = self.record.as_ref().and_then(|record| record.trace.as_ref());
-        let outcome = match trace.and_then(CallTrace::context) {
-            Some(span) => in_span(span, running).await,
-            None => running.await,
-        };
-        let is_tool = self.method == "tools/call";
-        let seen = self.server.outcome(&outcome, is_tool, self.rules);
-        self.end(seen);
-        outcome
+        let span = trace.and_then(CallTrace::context);
+        ObservedFuture { running, call: self, span }
     }
 
     fn end(&mut self, outcome: CallOutcome) {
@@ -336,6 +358,29 @@ impl ObservedCall {
             let end = CallEnd { duration, outcome, denied_by };
             self.server.report_late(self.method, &late, &self.canceller, end);
         }
+    }
+}
+
+/// Runs a call that the telemetry follows. It is not an async function: the future of one would contain that of the
+/// call several times.
+struct ObservedFuture {
+    /// It is dropped before the call ends, and with it the steps that still run.
+    running: BoxFuture<'static, Outcome>,
+    call: ObservedCall,
+    /// The span of the call, if it is sampled.
+    span: Option<TraceContext>,
+}
+
+impl Future for ObservedFuture {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Outcome> {
+        let _current = self.span.map(CurrentSpan::enter);
+        let outcome = ready!(self.running.as_mut().poll(context));
+        let is_tool = self.call.method == "tools/call";
+        let seen = self.call.server.outcome(&outcome, is_tool, self.call.rules);
+        self.call.end(seen);
+        Poll::Ready(outcome)
     }
 }
 

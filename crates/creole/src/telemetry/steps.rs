@@ -40,8 +40,6 @@ pub enum StepKind {
     Layer {
         /// Its kind, such as `cache`.
         kind: &'static str,
-        /// Its configured name.
-        name: Option<Arc<str>>,
         /// What it did.
         decision: Decision,
         /// How often it passed the call on.

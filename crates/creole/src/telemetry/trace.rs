@@ -13,7 +13,6 @@ mod settings;
 
 pub use call_trace::{CallTrace, MAX_LINKS};
 pub use context::{Link, SpanId, TraceContext, TraceId, hex};
-pub(crate) use current::in_span;
 pub use current::{CurrentSpan, current_span};
 pub use ids::{new_span_id, new_trace_id};
 pub use incoming::{IncomingTrace, TraceHeaders};

@@ -166,7 +166,12 @@ impl CallForwarder {
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<(Outcome, Dispatched), Fault> {
         let context = &call.context;
-        let mut lease = self.lease_recorded(call, capabilities).await?;
+        let start = context.recorded_step().map(|_| self.observe_start());
+        let leased = self.sessions.lease(call, capabilities).await;
+        if let Some(start) = start {
+            self.record_start(start, context, leased.as_ref().err());
+        }
+        let mut lease = leased?;
         if self.sessions.affinity(context) == Affinity::Request {
             lease.retire_connection();
         }
@@ -196,7 +201,9 @@ impl CallForwarder {
         let needs_parking = call.operation.may_require_input()
             && park::needs_parking(context, &lease, capabilities);
         let metrics = self.sessions.metrics.as_ref();
-        let meter = metrics.map(|metrics| RequestMeter::start(metrics, rules, &call.operation));
+        // Boxed, as is what is observed: the future of a call stays small.
+        let meter =
+            metrics.map(|metrics| Box::new(RequestMeter::start(metrics, rules, &call.operation)));
         if needs_parking {
             let (answered, may_repeat) =
                 (request_state::known_responses(context), self.may_repeat(&call.operation));
@@ -224,24 +231,21 @@ impl CallForwarder {
         Ok((outcome, Dispatched { connection, lane, tool_index: known }))
     }
 
-    /// The session for a call. That the upstream was started for it is a step of the call.
-    async fn lease_recorded(
-        &self,
-        call: &Call,
-        capabilities: &Arc<ClientCapabilities>,
-    ) -> Result<UpstreamLease, Fault> {
-        let Some((record, parent)) = call.context.recorded_step() else {
-            return self.sessions.lease(call, capabilities).await;
-        };
-        let (before, since) = (self.sessions.connector.attempts(), Instant::now());
-        let leased = self.sessions.lease(call, capabilities).await;
-        let attempt = self.sessions.connector.attempts();
-        if attempt != before {
+    /// How often the upstream was started, and the time.
+    #[cold]
+    fn observe_start(&self) -> (u32, Instant) {
+        (self.sessions.connector.attempts(), Instant::now())
+    }
+
+    /// Makes a step of the call of it if the upstream was started meanwhile.
+    #[cold]
+    fn record_start(&self, start: (u32, Instant), context: &Context, failed: Option<&Fault>) {
+        let ((before, since), attempt) = (start, self.sessions.connector.attempts());
+        if let Some((record, parent)) = context.recorded_step().filter(|_| attempt != before) {
             let upstream = self.settings.name().into();
-            let error = leased.as_ref().err().map(|fault| ErrorType::Fault(fault.kind));
+            let error = failed.map(|fault| ErrorType::Fault(fault.kind));
             record.add_step(StepKind::UpstreamStart { upstream, attempt }, parent, since, error);
         }
-        leased
     }
 
     /// Follows a task that the upstream created for a call.

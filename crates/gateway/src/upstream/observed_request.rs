@@ -18,7 +18,7 @@ use crate::upstream::settings::UpstreamSettings;
 /// A request to an upstream. Dropping it means that nobody waits for the response any more.
 pub(crate) struct ObservedRequest {
     /// The step in the record of the call, if the call is recorded.
-    step: Option<StepGuard>,
+    step: Option<Box<StepGuard>>,
 }
 
 impl ObservedRequest {
@@ -56,16 +56,17 @@ impl ObservedRequest {
         Self::of_step(work.map(|work| work.record().start_step(kind(), None)))
     }
 
-    fn of_step(mut step: Option<StepGuard>) -> Self {
-        if let Some(step) = &mut step {
+    fn of_step(step: Option<StepGuard>) -> Self {
+        let step = step.map(|mut step| {
             step.set_error(Some(ErrorType::Cancelled));
-        }
+            Box::new(step)
+        });
         Self { step }
     }
 
     /// The trace context that the upstream gets with the request.
     pub(crate) fn trace(&self, settings: &UpstreamSettings, context: &Context) -> OutgoingTrace {
-        let span = self.step.as_ref().and_then(StepGuard::span_id);
+        let span = self.step.as_deref().and_then(StepGuard::span_id);
         context.trace_for_upstream(span, &settings.propagation)
     }
 

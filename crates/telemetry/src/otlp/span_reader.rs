@@ -37,7 +37,7 @@ impl RecordReader for SpanReader {
         self.queue.push(call, count);
     }
 
-    fn wants_late(&self, _start: &CallStart<'_>, end: &CallEnd) -> bool {
+    fn wants_late(&self, end: &CallEnd) -> bool {
         self.keeps(end)
     }
 

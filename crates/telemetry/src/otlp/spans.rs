@@ -206,8 +206,8 @@ impl<'a> CallSpans<'a> {
         let mut attributes = Attributes::default();
         let mut error = step.error.map(|error| error.name().into_owned());
         let (kind, name) = match &step.kind {
-            StepKind::Layer { kind, name, decision, attempts } => {
-                attributes.text(semconv::LAYER, name.as_deref().unwrap_or(kind));
+            StepKind::Layer { kind, decision, attempts } => {
+                attributes.text(semconv::LAYER, kind);
                 attributes.text(semconv::DECISION, decision.name());
                 if *attempts > 1 {
                     attributes.number(semconv::ATTEMPT, i64::from(*attempts));

@@ -28,7 +28,7 @@ pub trait RecordReader: Send + Sync {
 
     /// Whether the reader wants a call that it did not want at its start, now that it has ended. The record then has no
     /// steps.
-    fn wants_late(&self, _start: &CallStart<'_>, _end: &CallEnd) -> bool {
+    fn wants_late(&self, _end: &CallEnd) -> bool {
         false
     }
 
@@ -149,12 +149,11 @@ impl Readers {
     /// The readers that want a call at its end.
     pub(in crate::telemetry) fn interested_late(
         &self,
-        start: &CallStart<'_>,
         end: &CallEnd,
     ) -> Vec<Arc<dyn RecordReader>> {
         let list = self.list.read();
         let readers = list.readers.iter().map(|(_, reader)| reader);
-        readers.filter(|reader| reader.wants_late(start, end)).cloned().collect()
+        readers.filter(|reader| reader.wants_late(end)).cloned().collect()
     }
 }
 

@@ -1,8 +1,6 @@
 //! The span of the sampled call that this thread polls, for the log events that the call causes.
 
 use std::cell::Cell;
-use std::future::poll_fn;
-use std::pin::pin;
 
 use super::context::TraceContext;
 
@@ -32,16 +30,6 @@ impl Drop for CurrentSpan {
     fn drop(&mut self) {
         CURRENT.set(self.before);
     }
-}
-
-/// Polls a future with this span as the current one.
-pub(crate) async fn in_span<F: Future>(span: TraceContext, future: F) -> F::Output {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        let _current = CurrentSpan::enter(span);
-        future.as_mut().poll(context)
-    })
-    .await
 }
 
 #[cfg(test)]

@@ -14,9 +14,14 @@ thread_local! {
 
 /// A new id of a trace. Zero, which no trace has, if the system has no random bytes.
 pub fn new_trace_id() -> TraceId {
+    trace_id_of(new_span_id(), new_span_id())
+}
+
+/// The id of a trace with these halves.
+pub(super) fn trace_id_of(first: [u8; 8], second: [u8; 8]) -> TraceId {
     let mut id = [0; 16];
-    id[..8].copy_from_slice(&new_span_id());
-    id[8..].copy_from_slice(&new_span_id());
+    id[..8].copy_from_slice(&first);
+    id[8..].copy_from_slice(&second);
     id
 }
 

@@ -97,7 +97,16 @@ pub struct IncomingTrace {
 
 impl IncomingTrace {
     /// Reads the context of a request.
+    #[inline]
     pub fn read(meta: Option<&Raw>, headers: Option<&TraceHeaders>) -> Self {
+        // Most requests have none.
+        match (meta, headers) {
+            (None, None) => Self::default(),
+            (meta, headers) => Self::read_fields(meta, headers),
+        }
+    }
+
+    fn read_fields(meta: Option<&Raw>, headers: Option<&TraceHeaders>) -> Self {
         let meta = meta.map(TraceFields::of_meta).unwrap_or_default();
         let headers = headers.map(TraceFields::of_headers).unwrap_or_default();
         let is_malformed = meta.is_malformed || headers.is_malformed;

@@ -1,8 +1,8 @@
 //! Which calls are sampled, and whose contexts are trusted.
 
 use super::call_trace::CallTrace;
-use super::context::{Link, TraceId};
-use super::ids::{new_span_id, new_trace_id};
+use super::context::{Link, SpanId, TraceId};
+use super::ids::{new_span_id, trace_id_of};
 use super::incoming::IncomingTrace;
 
 /// The settings of traces.
@@ -56,8 +56,13 @@ impl Sampler {
 
     /// Whether a trace is sampled. All processes with the same ratio decide alike.
     fn takes(self, trace_id: &TraceId) -> bool {
-        let number = trace_id[8..].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-        self.bound == u64::MAX || number >> 1 < self.bound
+        let [.., a, b, c, d, e, f, g, h] = *trace_id;
+        self.takes_half([a, b, c, d, e, f, g, h])
+    }
+
+    /// The same, by the second half of the id.
+    fn takes_half(self, half: SpanId) -> bool {
+        self.bound == u64::MAX || u64::from_be_bytes(half) >> 1 < self.bound
     }
 }
 
@@ -84,8 +89,10 @@ impl TraceSettings {
             }
             _ => {
                 let links = parent.into_iter().chain(other);
-                let trace_id = new_trace_id();
-                if self.sampler.takes(&trace_id) && trace_id != [0; 16] {
+                // The second half decides, so the first one is made only for a sampled call.
+                let half = new_span_id();
+                if self.sampler.takes_half(half) && half != [0; 8] {
+                    let trace_id = trace_id_of(new_span_id(), half);
                     let process = self.process.filter(|_| parent.is_none());
                     return Some(CallTrace {
                         trace_id,

@@ -3,7 +3,7 @@
 use creole::internal::sync::Mutex;
 use std::time::Duration;
 
-use creole::internal::chain::BreakerStatus;
+use creole::internal::chain::{BreakerStatus, CircuitBreaker};
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::Outcome;
@@ -102,14 +102,10 @@ fn is_failure(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Fail(fault) if kinds.contains(&fault.kind))
 }
 
-impl Middleware for Breaker {
-    fn kind(&self) -> &'static str {
-        "circuit-breaker"
-    }
-
-    fn breaker_status(&self) -> Option<BreakerStatus> {
+impl CircuitBreaker for Breaker {
+    fn status(&self) -> BreakerStatus {
         let now = Instant::now();
-        Some(match *self.state.lock() {
+        match *self.state.lock() {
             BreakerState::Closed(failures) => {
                 BreakerStatus { state: "closed", failures, wait: None }
             }
@@ -121,12 +117,21 @@ impl Middleware for Breaker {
             BreakerState::HalfOpen => {
                 BreakerStatus { state: "half_open", failures: self.settings.failures, wait: None }
             }
-        })
+        }
     }
 
-    fn reset_breaker(&self) -> bool {
+    fn reset(&self) {
         self.change(|_| BreakerState::Closed(0));
-        true
+    }
+}
+
+impl Middleware for Breaker {
+    fn kind(&self) -> &'static str {
+        "circuit-breaker"
+    }
+
+    fn circuit_breaker(&self) -> Option<&dyn CircuitBreaker> {
+        Some(self)
     }
 
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
