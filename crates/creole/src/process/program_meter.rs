@@ -2,12 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::group::ProcessGroup;
 use crate::sync::Mutex;
 use crate::telemetry::metrics::Counter;
+
+/// The unit of CPU times in `/proc`: Linux's `USER_HZ` is 100 on every architecture that we build for. The number and the
+/// page size are not read from the auxiliary vector, because `rustix` cannot read it in a process under valgrind 3.19.
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// How long the numbers of all processes are used before they are read again.
 const MAX_AGE: Duration = Duration::from_secs(5);
@@ -107,8 +112,7 @@ fn read_groups() -> HashMap<i32, ProcessUsage> {
         if entry.file_name().to_str().is_none_or(|name| name.parse::<u32>().is_err()) {
             continue;
         }
-        let stat = std::fs::read_to_string(entry.path().join("stat"));
-        if let Some((group, usage)) = stat.ok().as_deref().and_then(parse_stat) {
+        if let Some((group, usage)) = read_process(&entry.path()) {
             let sum = groups.entry(group).or_default();
             *sum = sum.plus(&usage);
         }
@@ -116,26 +120,36 @@ fn read_groups() -> HashMap<i32, ProcessUsage> {
     groups
 }
 
-/// The group and the usage in a line of `/proc/PID/stat` (proc_pid_stat(5)).
-fn parse_stat(line: &str) -> Option<(i32, ProcessUsage)> {
+/// Reads the group and the usage of one process from its folder in `/proc`.
+fn read_process(folder: &Path) -> Option<(i32, ProcessUsage)> {
+    let read = |file| std::fs::read_to_string(folder.join(file)).ok();
+    let (group, cpu_seconds) = parse_stat(&read("stat")?)?;
+    let memory_bytes = resident_memory(&read("status")?);
+    Some((group, ProcessUsage { processes: 1, memory_bytes, cpu_seconds }))
+}
+
+/// The group and the CPU time in seconds in a line of `/proc/PID/stat` (proc_pid_stat(5)).
+fn parse_stat(line: &str) -> Option<(i32, f64)> {
     // The name of the program may contain spaces and parentheses.
     let rest = &line[line.rfind(')')? + 1..];
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     let group = fields.get(2)?.parse().ok()?;
     let ticks = number(14)? + number(15)?;
-    let usage = ProcessUsage {
-        processes: 1,
-        memory_bytes: number(24)? * rustix::param::page_size() as u64,
-        cpu_seconds: ticks as f64 / rustix::param::clock_ticks_per_second() as f64,
-    };
-    Some((group, usage))
+    Some((group, ticks as f64 / TICKS_PER_SECOND))
+}
+
+/// The resident memory in bytes in `/proc/PID/status` (proc_pid_status(5)). A process that ended and was not waited for has
+/// none.
+fn resident_memory(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kibibytes.map_or(0, |kibibytes| kibibytes * 1024)
 }
 
 /// The CPU time and the resident memory of this process, if the system tells.
 pub fn own_usage() -> Option<ProcessUsage> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    parse_stat(&stat).map(|(_, usage)| usage)
+    read_process(Path::new("/proc/self")).map(|(_, usage)| usage)
 }
 
 #[cfg(test)]
@@ -145,11 +159,13 @@ mod tests {
     #[test]
     fn a_line_of_proc_is_read_although_a_name_contains_parentheses() {
         let line = "12 (a) b (c)) S 1 77 77 0 -1 4194560 1 0 0 0 150 50 0 0 20 0 1 0 5 9000 3 0 0";
-        let (group, usage) = parse_stat(line).unwrap();
-        let ticks = rustix::param::clock_ticks_per_second() as f64;
-        assert_eq!((group, usage.processes), (77, 1));
-        assert_eq!(usage.memory_bytes, 3 * rustix::param::page_size() as u64);
-        assert_eq!(usage.cpu_seconds, 200.0 / ticks);
+        assert_eq!(parse_stat(line), Some((77, 2.0)));
+    }
+
+    #[test]
+    fn resident_memory_is_given_in_kibibytes() {
+        assert_eq!(resident_memory("Name:\tVmRSS: 9\nVmRSS:\t    1234 kB\n"), 1234 * 1024);
+        assert_eq!(resident_memory("Name:\tended\nState:\tZ (zombie)\n"), 0);
     }
 
     #[cfg(target_os = "linux")]
