@@ -56,6 +56,9 @@ impl ScriptLayer {
                             continue;
                         }
                     };
+                    if call.context.observes_layers() && wanted.operation != call.operation {
+                        call.context.record_change();
+                    }
                     let passed = ForwardedCall::new(next.call(wanted).await);
                     // A call that needs input or becomes a task runs again from the beginning.
                     let Some(answer) = passed.script_result() else { return passed.outcome };
@@ -68,10 +71,9 @@ impl ScriptLayer {
                         name: "Result".into(),
                         ..ScriptError::default()
                     };
-                    return outcome_from_json(value.as_deref(), &call.operation, last)
-                        .unwrap_or_else(|message| {
-                            self.error_outcome(&failure(message), &call.operation)
-                        });
+                    return outcome_from_json(value.as_deref(), &call, last).unwrap_or_else(
+                        |message| self.error_outcome(&failure(message), &call.operation),
+                    );
                 }
                 ScriptStep::Done(Err(error)) => {
                     // An uncaught fault of an inner layer or the upstream is returned unchanged.

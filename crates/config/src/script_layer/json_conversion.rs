@@ -153,10 +153,10 @@ fn payload_to_json(payload: &Payload) -> Option<Value> {
     })
 }
 
-/// The outcome that a script returned, or why it is invalid.
+/// The outcome that a script returned for a call, or why it is invalid.
 pub(crate) fn outcome_from_json(
     text: Option<&str>,
-    operation: &Operation,
+    call: &Call,
     last: Option<ForwardedCall>,
 ) -> Result<Outcome, String> {
     let Some(text) = text else { return Err("`request` returned nothing".to_owned()) };
@@ -167,7 +167,8 @@ pub(crate) fn outcome_from_json(
     {
         return Ok(last.outcome);
     }
-    let (kind, result) = match operation {
+    call.context.record_change();
+    let (kind, result) = match &call.operation {
         Operation::CallTool { .. } => (RelayedKind::Tool, tool_result(value)?),
         Operation::ReadResource { uri } => (RelayedKind::Contents, contents(value, uri)?),
         _ => (RelayedKind::Prompt, prompt(value)?),

@@ -1,7 +1,7 @@
 //! What the telemetry follows of a call: its record, the counters of its server, and the layer that handles it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use creole_proto::model::InputRequest;
 use creole_proto::operation::Outcome;
@@ -41,6 +41,8 @@ pub(crate) struct HandlingLayer {
     upstream: Option<Arc<str>>,
     /// How often it has passed the call on.
     passes: AtomicU8,
+    /// Whether it changed the call or its outcome.
+    is_changed: AtomicBool,
 }
 
 impl HandlingLayer {
@@ -49,7 +51,7 @@ impl HandlingLayer {
         match (self.passes.load(Ordering::Relaxed), outcome) {
             (0, Outcome::Fail(_)) => Some("refused"),
             (0, _) => Some("answered"),
-            (1, _) => None,
+            (1, _) => self.is_changed.load(Ordering::Relaxed).then_some("changed"),
             _ => Some("retried"),
         }
     }
@@ -100,11 +102,20 @@ impl Context {
         self.record().map(|record| record.start_step(kind(), self.step()))
     }
 
-    /// Records that the layer which handles the call changed it or its outcome.
+    /// Whether it is recorded or counted what layers do with the call.
+    #[doc(hidden)]
+    pub fn observes_layers(&self) -> bool {
+        self.layer.is_some()
+    }
+
+    /// Records and counts that the layer which handles the call changed it or its outcome.
     #[doc(hidden)]
     pub fn record_change(&self) {
         if let Some((record, step)) = self.recorded_step() {
             record.set_changed(step);
+        }
+        if let Some(layer) = &self.layer {
+            layer.is_changed.store(true, Ordering::Relaxed);
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::audit::line;
 use crate::audit::line::{Line, LineFormat};
-use crate::audit::queue::{AuditCounters, HandOver, LineQueue, WriterThread};
+use crate::audit::queue::{AuditCounters, HandOver, KIND, LineQueue, WriterThread};
 use crate::audit::settings::AuditSettings;
 use crate::audit::sink::Sink;
 
@@ -57,7 +57,12 @@ impl Audit {
         telemetry: &Telemetry,
     ) -> io::Result<Self> {
         let sink = Sink::open(&settings)?;
-        let (queue, writer) = LineQueue::start(sink, AuditCounters::new(telemetry.metrics()))?;
+        let (of_server, of_upstream) = match &scope {
+            AuditScope::Server(_) => (server, ""),
+            AuditScope::Layer => ("", server),
+        };
+        let counters = AuditCounters::new(telemetry.metrics(), of_server, of_upstream);
+        let (queue, writer) = LineQueue::start(sink, counters)?;
         let AuditSettings { arguments, required, remote, replica, .. } = settings;
         let server = server.to_owned();
         let format = LineFormat { server, arguments, has_remote: remote, replica };
@@ -140,7 +145,7 @@ impl Drop for RunningCall<'_> {
 
 impl Middleware for Audit {
     fn kind(&self) -> &'static str {
-        "audit"
+        KIND
     }
 
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {

@@ -11,12 +11,15 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use creole::internal::sync::Mutex;
-use creole::internal::telemetry::metrics::{Counter, Metrics, table};
+use creole::internal::telemetry::metrics::{Counter, Metrics, OwnedSeries, table};
 use tokio::sync::oneshot;
 
 use crate::audit::hash_chain::ChainHash;
 use crate::audit::line;
 use crate::audit::sink::{Sink, SinkLine};
+
+/// The kind of the layer.
+pub(crate) const KIND: &str = "audit";
 
 /// The capacity of the queue in lines and in bytes.
 const MAX_LINES: usize = 4096;
@@ -69,12 +72,27 @@ enum Entry {
 pub(crate) struct AuditCounters {
     lines: Counter,
     lost: Counter,
+    /// Counts lost lines as decisions of the layer.
+    decisions: OwnedSeries,
+    /// The server and the upstream that the layer is around; one of them is empty.
+    place: [Box<str>; 2],
 }
 
 impl AuditCounters {
-    pub(crate) fn new(metrics: &Metrics) -> Self {
-        let lines = metrics.counter(&table::AUDIT_LINES, &[]);
-        Self { lines, lost: metrics.counter(&table::AUDIT_LOST, &[]) }
+    /// The metrics of a log around this server, or around this upstream.
+    pub(crate) fn new(metrics: &Arc<Metrics>, server: &str, upstream: &str) -> Self {
+        Self {
+            lines: metrics.counter(&table::AUDIT_LINES, &[]),
+            lost: metrics.counter(&table::AUDIT_LOST, &[]),
+            decisions: metrics.owned_series(),
+            place: [server.into(), upstream.into()],
+        }
+    }
+
+    fn lose(&self, lines: u64) {
+        self.lost.add(lines);
+        let [server, upstream] = &self.place;
+        self.decisions.add(&table::LAYER_DECISIONS, &[server, upstream, KIND, "lost"], lines);
     }
 }
 
@@ -95,7 +113,7 @@ struct QueueState {
 impl QueueState {
     fn lose(&self, lines: u64) {
         self.unreported.fetch_add(lines, Ordering::AcqRel);
-        self.counters.lost.add(lines);
+        self.counters.lose(lines);
     }
 }
 

@@ -117,6 +117,9 @@ async fn written_and_lost_lines_are_metrics() {
     call(&service, "ann", "read", "{}").await;
     eventually("a lost line", || value(&table::AUDIT_LOST) == 1).await;
     assert_eq!(value(&table::AUDIT_LINES), 1);
+    let snapshot = telemetry.metrics().collect();
+    let decision = snapshot.value(&table::LAYER_DECISIONS, &["", "acme", "audit", "lost"]);
+    assert_eq!(decision, Some(&SeriesValue::Integer(1)));
 }
 
 /// A file system that is always full.

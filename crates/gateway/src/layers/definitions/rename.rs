@@ -103,6 +103,7 @@ impl Middleware for Rename {
         }
         let name = name.to_owned();
         rename(&mut call.operation, own.clone());
+        call.context.record_change();
         Box::pin(async move {
             match next.call(call).await {
                 Outcome::Fail(fault) if fault.subject == own => fault.with_subject(&name).into(),

@@ -98,6 +98,9 @@ impl Middleware for Rewrite {
             && let Some(changed) = self.tools.get(name)
             && let Some(completed) = changed.rewrite_arguments(arguments.as_ref())
         {
+            if call.context.observes_layers() && arguments.as_ref() != Some(&completed) {
+                call.context.record_change();
+            }
             *arguments = Some(completed);
         }
         next.call(call)

@@ -38,42 +38,48 @@ impl Redact {
     }
 }
 
+/// Each function returns whether something changed.
 impl Redactor {
-    fn redact_payload(&self, payload: &mut Payload) {
-        match payload {
-            Payload::Tool(result) => {
-                result.content.iter_mut().for_each(|block| self.redact_block(block));
-                self.redact_raw(&mut result.structured);
+    fn redact_outcome(&self, outcome: &mut Outcome) -> bool {
+        match outcome {
+            Outcome::Complete(payload) => self.redact_payload(payload),
+            Outcome::Fail(fault) => self.redact_fault(fault),
+            Outcome::InputRequired { requests, .. } => {
+                any_of(requests, |ask| self.redact_input_request(&mut ask.question))
             }
-            Payload::Contents(contents, _) => {
-                contents.iter_mut().for_each(|it| self.redact_contents(it))
-            }
-            Payload::Prompt(result) => {
-                result
-                    .messages
-                    .iter_mut()
-                    .for_each(|message| self.redact_block(&mut message.content));
-            }
-            Payload::Relayed(relayed) => self.redact_relayed(relayed),
-            _ => {}
+            Outcome::Detach(_) => false,
         }
     }
 
-    fn redact_block(&self, block: &mut Content) {
+    fn redact_payload(&self, payload: &mut Payload) -> bool {
+        match payload {
+            Payload::Tool(result) => {
+                let is_changed = any_of(&mut result.content, |block| self.redact_block(block));
+                self.redact_raw(&mut result.structured) | is_changed
+            }
+            Payload::Contents(contents, _) => any_of(contents, |it| self.redact_contents(it)),
+            Payload::Prompt(result) => {
+                any_of(&mut result.messages, |message| self.redact_block(&mut message.content))
+            }
+            Payload::Relayed(relayed) => self.redact_relayed(relayed),
+            _ => false,
+        }
+    }
+
+    fn redact_block(&self, block: &mut Content) -> bool {
         match block {
             Content::Text { text, .. } => self.redact_text(text),
             Content::Resource { resource } => self.redact_contents(resource),
-            _ => {}
+            _ => false,
         }
     }
 
-    fn redact_contents(&self, contents: &mut Contents) {
-        if let Some(text) = &mut contents.text {
-            self.redact_text(text);
-        }
+    fn redact_contents(&self, contents: &mut Contents) -> bool {
+        contents.text.as_mut().is_some_and(|text| self.redact_text(text))
     }
 
-    fn redact_relayed(&self, relayed: &mut RelayedResult) {
+    fn redact_relayed(&self, relayed: &mut RelayedResult) -> bool {
+        let mut is_changed = false;
         let change = |key: &str, value: &str| {
             let redacted = match key {
                 "structuredContent" | "_meta" | "completion" => {
@@ -83,51 +89,58 @@ impl Redactor {
                 "content" | "contents" | "messages" | "description" => self.redact_blocks(value),
                 _ => None,
             };
+            is_changed |= redacted.is_some();
             redacted.map_or(Edit::Keep, Edit::Set)
         };
         let redacted = edit_members(relayed.result().as_str(), change);
         if let Some(result) = redacted.and_then(|text| Raw::parse(&text).ok()) {
             relayed.set_result(result);
         }
+        is_changed
     }
 
-    fn redact_fault(&self, fault: &mut Fault) {
-        self.redact_text(&mut fault.detail);
-        self.redact_raw(&mut fault.data);
+    fn redact_fault(&self, fault: &mut Fault) -> bool {
+        self.redact_text(&mut fault.detail) | self.redact_raw(&mut fault.data)
     }
 
-    fn redact_arguments(&self, operation: &mut Operation) {
-        if let Operation::CallTool { arguments, .. } | Operation::GetPrompt { arguments, .. } =
-            operation
-        {
-            self.redact_raw(arguments);
+    fn redact_arguments(&self, operation: &mut Operation) -> bool {
+        match operation {
+            Operation::CallTool { arguments, .. } | Operation::GetPrompt { arguments, .. } => {
+                self.redact_raw(arguments)
+            }
+            _ => false,
         }
     }
 
-    fn redact_raw(&self, data: &mut Option<Raw>) {
-        if let Some(redacted) = data.as_ref().and_then(|data| self.redact_data(data)) {
-            *data = Some(redacted);
+    fn redact_raw(&self, data: &mut Option<Raw>) -> bool {
+        let redacted = data.as_ref().and_then(|data| self.redact_data(data));
+        let is_changed = redacted.is_some();
+        if is_changed {
+            *data = redacted;
         }
+        is_changed
     }
 
     /// Redacts the text of an input request. Its schema stays, since the response has to fit it.
-    fn redact_input_request(&self, input_request: &mut InputRequest) {
+    fn redact_input_request(&self, input_request: &mut InputRequest) -> bool {
         match input_request {
             InputRequest::Form { message, .. } | InputRequest::Url { message, .. } => {
                 self.redact_text(message)
             }
             InputRequest::Sample { params } => {
-                let redacted = edit_members(params.as_str(), |key, value| match key {
-                    "messages" | "systemPrompt" => {
-                        self.redact_blocks(value).map_or(Edit::Keep, Edit::Set)
-                    }
-                    _ => Edit::Keep,
+                let mut is_changed = false;
+                let redacted = edit_members(params.as_str(), |key, value| {
+                    let is_text = matches!(key, "messages" | "systemPrompt");
+                    let redacted = is_text.then(|| self.redact_blocks(value)).flatten();
+                    is_changed |= redacted.is_some();
+                    redacted.map_or(Edit::Keep, Edit::Set)
                 });
                 if let Some(redacted) = redacted.and_then(|text| Raw::parse(&text).ok()) {
                     *params = redacted;
                 }
+                is_changed
             }
-            InputRequest::Roots => {}
+            InputRequest::Roots => false,
         }
     }
 
@@ -135,10 +148,10 @@ impl Redactor {
     fn redact_event(&self, mut event: Event) -> Event {
         match &mut event {
             Event::Progress { message, .. } => {
-                message.iter_mut().for_each(|message| self.redact_text(message));
+                message.iter_mut().for_each(|message| _ = self.redact_text(message));
             }
             Event::Log { logger, data, .. } => {
-                logger.iter_mut().for_each(|logger| self.redact_text(logger));
+                logger.iter_mut().for_each(|logger| _ = self.redact_text(logger));
                 if let Some(redacted) = self.redact_data(data) {
                     *data = redacted;
                 }
@@ -159,12 +172,10 @@ impl Middleware for Redact {
     }
 
     fn handle<'a>(&'a self, mut call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
-        // Compared only for a record of the call.
-        let recorded = call.context.record().is_some().then(|| call.context.clone());
+        let observed = call.context.observes_layers().then(|| call.context.clone());
         if self.from != RedactScope::Results {
-            let before = recorded.as_ref().map(|_| call.operation.clone());
-            self.redactor.redact_arguments(&mut call.operation);
-            record_change(recorded.as_ref(), before.as_ref(), &call.operation);
+            let is_changed = self.redactor.redact_arguments(&mut call.operation);
+            record_change(observed.as_ref(), is_changed);
         }
         if self.from == RedactScope::Arguments {
             return next.call(call);
@@ -177,18 +188,8 @@ impl Middleware for Redact {
         });
         Box::pin(async move {
             let mut outcome = next.call(call).await;
-            let before = recorded.as_ref().map(|_| outcome.clone());
-            match &mut outcome {
-                Outcome::Complete(payload) => self.redactor.redact_payload(payload),
-                Outcome::Fail(fault) => self.redactor.redact_fault(fault),
-                Outcome::InputRequired { requests: input_requests, .. } => {
-                    input_requests
-                        .iter_mut()
-                        .for_each(|ask| self.redactor.redact_input_request(&mut ask.question));
-                }
-                Outcome::Detach(_) => {}
-            }
-            record_change(recorded.as_ref(), before.as_ref(), &outcome);
+            let is_changed = self.redactor.redact_outcome(&mut outcome);
+            record_change(observed.as_ref(), is_changed);
             outcome
         })
     }
@@ -200,11 +201,16 @@ impl Middleware for Redact {
     }
 }
 
-/// Records that the layer changed something, if it did and the call is recorded.
-fn record_change<T: PartialEq>(context: Option<&Context>, before: Option<&T>, after: &T) {
-    if let Some(context) = context.filter(|_| before != Some(after)) {
+/// Records that the layer changed something, if it did and its decisions are observed.
+fn record_change(context: Option<&Context>, is_changed: bool) {
+    if let Some(context) = context.filter(|_| is_changed) {
         context.record_change();
     }
+}
+
+/// Changes all items. Returns whether one of them changed.
+fn any_of<T>(items: &mut [T], mut change: impl FnMut(&mut T) -> bool) -> bool {
+    items.iter_mut().fold(false, |is_changed, item| change(item) | is_changed)
 }
 
 #[cfg(test)]

@@ -47,11 +47,13 @@ impl Redactor {
     }
 
     /// Redacts matches in a text. A text that is a JSON object is treated as data too, since results repeat their data
-    /// as text.
-    pub(crate) fn redact_text(&self, text: &mut String) {
+    /// as text. Returns whether the text changed.
+    pub(crate) fn redact_text(&self, text: &mut String) -> bool {
+        let mut is_changed = false;
         for pattern in &self.patterns {
             let replacement = regex::NoExpand(&self.replacement);
             if let Cow::Owned(redacted) = pattern.replace_all(text, replacement) {
+                is_changed |= redacted != *text;
                 *text = redacted;
             }
         }
@@ -59,7 +61,9 @@ impl Redactor {
         let data = is_data.then(|| Raw::parse(text).ok()).flatten();
         if let Some(redacted) = data.and_then(|data| self.redact_data(&data)) {
             redacted.as_str().clone_into(text);
+            is_changed = true;
         }
+        is_changed
     }
 
     /// The redacted data. `None` if nothing was redacted.
@@ -113,9 +117,8 @@ impl Redactor {
     /// A string that cannot be decoded cannot be searched, so all of it is redacted.
     fn redact_string(&self, value: &str) -> Option<String> {
         let Some(before) = unquote(value) else { return Some(quoted(&self.replacement)) };
-        let mut text = before.clone().into_owned();
-        self.redact_text(&mut text);
-        (text != before).then(|| quoted(&text))
+        let mut text = before.into_owned();
+        self.redact_text(&mut text).then(|| quoted(&text))
     }
 
     fn redact_array(
