@@ -15,6 +15,7 @@ use creole::proto::framing::LineDecoder;
 use creole::proto::model::InputRequest;
 use creole::proto::operation::{Event, Outcome};
 use creole::proto::server::{Action, CallKey, InputRequestKey, InputResponse, Machine, Outbox};
+use creole::proto::wire::Raw;
 use creole::{BoxFuture, Service};
 use creole_test_wait::blocking::within;
 use tokio::runtime::Runtime;
@@ -109,10 +110,11 @@ impl MachineStage {
                 Report::Event(call, event) => {
                     self.machine.send_event(call, &event, self.now, &mut self.outbox);
                 }
-                Report::Ask(call, input_request, answer) => {
-                    if let Some(ask) =
-                        self.machine.request_input(call, &input_request, self.now, &mut self.outbox)
-                    {
+                Report::Ask(call, input_request, trace, answer) => {
+                    let (now, out) = (self.now, &mut self.outbox);
+                    let asked =
+                        self.machine.request_input(call, &input_request, trace.as_ref(), now, out);
+                    if let Some(ask) = asked {
                         self.asks.insert(ask, answer);
                     }
                 }
@@ -190,7 +192,7 @@ struct Queue {
 
 enum Report {
     Event(CallKey, Event),
-    Ask(CallKey, InputRequest, oneshot::Sender<InputResponse>),
+    Ask(CallKey, InputRequest, Option<Raw>, oneshot::Sender<InputResponse>),
 }
 
 impl Queue {
@@ -213,9 +215,10 @@ impl ClientChannel for Queue {
         &self,
         call: CallKey,
         input_request: InputRequest,
+        trace: Option<Raw>,
     ) -> BoxFuture<'_, InputResponse> {
         let (answer, waiting) = oneshot::channel();
-        self.push(Report::Ask(call, input_request, answer));
+        self.push(Report::Ask(call, input_request, trace, answer));
         Box::pin(async { waiting.await.unwrap_or_else(|_| Err("the connection is closed".into())) })
     }
 }

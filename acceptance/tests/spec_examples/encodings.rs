@@ -209,7 +209,7 @@ fn every_question_is_asked_as_each_revision_asks() {
         for input_request in input_requests(stage.revision) {
             stage
                 .machine
-                .request_input(call, &input_request, Duration::ZERO, &mut stage.out)
+                .request_input(call, &input_request, None, Duration::ZERO, &mut stage.out)
                 .unwrap();
             stage.assert_frames(1);
         }

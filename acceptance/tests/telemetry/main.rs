@@ -4,6 +4,7 @@
 
 mod crossing;
 mod export;
+mod input_requests;
 mod logs;
 mod propagation;
 mod spans;

@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use context_layer::{ContextLayer, ContextRewrite, rewrite_event};
+use creole_proto::fault::FaultKind;
 use creole_proto::model::{InputRequest, Level};
 use creole_proto::operation::{Caller, Event, Operation};
 use creole_proto::server::{CallKey, InputResponse};
@@ -25,7 +26,8 @@ use tokio::sync::Notify;
 
 use crate::principal::Principal;
 use crate::scopes::ScopeRules;
-use crate::telemetry::record::{CallRecord, EarlierCall};
+use crate::telemetry::outcome::ErrorType;
+use crate::telemetry::record::{CallRecord, EarlierCall, StepGuard};
 
 pub(crate) use call_telemetry::{CallTelemetry, HandlingLayer};
 pub use canceller::Canceller;
@@ -345,9 +347,25 @@ impl Context {
         self.round.as_ref()?.answers.get(key)
     }
 
-    pub(crate) async fn send_input_request(
+    /// Sends an inline input request, which is a step of the call.
+    pub(crate) async fn send_input_request(&self, input_request: InputRequest) -> InputResponse {
+        let mut step = self.start_input_request(&input_request);
+        if let Some(step) = &mut step {
+            step.set_error(Some(ErrorType::Cancelled));
+        }
+        let trace = self.trace_for_client(step.as_ref().and_then(StepGuard::span_id));
+        let response = self.send_traced_input_request(input_request, trace).await;
+        if let Some(step) = step {
+            let refused = ErrorType::Fault(FaultKind::InputRefused);
+            step.end(response.is_err().then_some(refused));
+        }
+        response
+    }
+
+    async fn send_traced_input_request(
         &self,
         mut input_request: InputRequest,
+        trace: Option<Raw>,
     ) -> InputResponse {
         for change in self.rewrites() {
             match change {
@@ -357,7 +375,8 @@ impl Context {
             }
         }
         let method = input_request.method();
-        let response = self.shared.channel.request_input(self.shared.key, input_request).await;
+        let key = self.shared.key;
+        let response = self.shared.channel.request_input(key, input_request, trace).await;
         self.count_input_request(method, if response.is_ok() { "answered" } else { "refused" });
         response
     }

@@ -51,7 +51,6 @@ use crate::item::tool::ToolError;
 use crate::random;
 use crate::random::NoRandomBytes;
 use crate::seal::Sealer;
-use crate::telemetry::outcome::ErrorType;
 pub use elicitation::{ElicitAction, ElicitResult};
 use round_limit::RoundLimit;
 pub(crate) use sealed_round::open_round;
@@ -187,16 +186,7 @@ impl Context {
     /// Sends an inline input request in the form of the client's revision and waits for the response.
     pub async fn request_input(&self, input_request: InputRequest) -> InputResponse {
         let (input_request, form) = lower_input_request(input_request, self.caller().rules);
-        let mut step = self.start_input_request(&input_request);
-        if let Some(step) = &mut step {
-            step.set_error(Some(ErrorType::Cancelled));
-        }
-        let response = self.send_input_request(input_request).await;
-        if let Some(step) = step {
-            let refused = ErrorType::Fault(FaultKind::InputRefused);
-            step.end(response.is_err().then_some(refused));
-        }
-        let response = response?;
+        let response = self.send_input_request(input_request).await?;
         Ok(form.map_or_else(|| response.clone(), |form| form.raise_response(&response)))
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use creole_proto::model::InputRequest;
 use creole_proto::operation::Outcome;
+use creole_proto::wire::Raw;
 
 use super::Context;
 use crate::telemetry::metrics::{ServerMetrics, table};
@@ -161,10 +162,20 @@ impl Context {
         span: Option<SpanId>,
         propagation: &Propagation,
     ) -> OutgoingTrace {
+        self.received_trace(span).to_upstream(propagation)
+    }
+
+    /// The members of `_meta` that the client gets with an input request, whose span is `span`.
+    pub(super) fn trace_for_client(&self, span: Option<SpanId>) -> Option<Raw> {
+        self.received_trace(span).to_client()
+    }
+
+    /// The context that the call received, and the span of a request that it causes.
+    fn received_trace(&self, span: Option<SpanId>) -> ReceivedTrace<'_> {
         let extra = self.shared.caller.extra.as_deref();
         let meta = extra.and_then(|extra| extra.meta.as_ref());
         let Some(telemetry) = self.telemetry() else {
-            return ReceivedTrace { meta, ..ReceivedTrace::default() }.to_upstream(propagation);
+            return ReceivedTrace { meta, ..ReceivedTrace::default() };
         };
         let trace = telemetry.record.as_ref().and_then(|record| record.trace.as_ref());
         // A request without a span of its own belongs to that of the call.
@@ -173,7 +184,6 @@ impl Context {
             Some((span, trace.tracestate.as_deref()))
         });
         let headers = telemetry.trace_headers.as_deref();
-        let received = ReceivedTrace { meta, headers, is_tracing: telemetry.is_traced, span };
-        received.to_upstream(propagation)
+        ReceivedTrace { meta, headers, is_tracing: telemetry.is_traced, span }
     }
 }

@@ -8,6 +8,7 @@ use creole_proto::model::InputRequest;
 use creole_proto::operation::Event;
 use creole_proto::revision::Rules;
 use creole_proto::server::{CallKey, InputResponse};
+use creole_proto::wire::Raw;
 use tokio::sync::{oneshot, watch};
 
 use super::BoxFuture;
@@ -17,11 +18,12 @@ use super::context_layer::{ContextLayer, rewrite_event};
 pub trait ClientChannel: Send + Sync {
     /// Sends an event. Waits while the client is slow.
     fn send_event(&self, call: CallKey, event: Event) -> BoxFuture<'_, ()>;
-    /// Sends an inline input request.
+    /// Sends an inline input request, with the members of this trace context in its `_meta`.
     fn request_input(
         &self,
         call: CallKey,
         input_request: InputRequest,
+        trace: Option<Raw>,
     ) -> BoxFuture<'_, InputResponse>;
     /// Lets the client disconnect and fetch the response later. Most transports do not support it.
     fn release_connection(&self, _call: CallKey, _retry: Duration) {}

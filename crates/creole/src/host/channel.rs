@@ -5,6 +5,7 @@ use std::time::Duration;
 use creole_proto::model::InputRequest;
 use creole_proto::operation::Event;
 use creole_proto::server::{CallKey, InputRequestKey, InputResponse, Machine, Outbox};
+use creole_proto::wire::Raw;
 use tokio::sync::{oneshot, watch};
 
 use crate::call::ClientChannel;
@@ -24,10 +25,11 @@ impl<S: FrameSink> ClientChannel for MachineHost<S> {
         &self,
         call: CallKey,
         input_request: InputRequest,
+        trace: Option<Raw>,
     ) -> BoxFuture<'_, InputResponse> {
         Box::pin(async move {
             let waiting = self.send_input_request(&mut self.lock(), |machine, now, out| {
-                machine.request_input(call, &input_request, now, out)
+                machine.request_input(call, &input_request, trace.as_ref(), now, out)
             });
             waiting.await.unwrap_or_else(|_| Err("the connection is closed".to_owned()))
         })

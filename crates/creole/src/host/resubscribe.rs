@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use creole_proto::model::InputRequest;
 use creole_proto::operation::{Event, Operation};
 use creole_proto::server::{Call as Started, CallKey, InputResponse};
+use creole_proto::wire::Raw;
 
 use crate::call::{ClientChannel, ConnectionId};
 use crate::chain::BoxFuture;
@@ -49,7 +50,12 @@ impl ClientChannel for DetachedChannel {
         Box::pin(std::future::ready(()))
     }
 
-    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(
+        &self,
+        _: CallKey,
+        _: InputRequest,
+        _: Option<Raw>,
+    ) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("a subscription cannot request input".to_owned())))
     }
 

@@ -6,6 +6,7 @@ use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{InputRequest, KeyedInputRequest, TaskOutcome, TaskState};
 use creole_proto::operation::{Event, Outcome, Payload};
 use creole_proto::server::{CallKey, InputResponse};
+use creole_proto::wire::Raw;
 use tokio::time::{Instant, timeout_at};
 
 use super::TaskShared;
@@ -213,7 +214,12 @@ impl ClientChannel for NoClient {
         Box::pin(std::future::ready(()))
     }
 
-    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(
+        &self,
+        _: CallKey,
+        _: InputRequest,
+        _: Option<Raw>,
+    ) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("a task cannot send inline input requests".to_owned())))
     }
 }

@@ -29,7 +29,12 @@ impl ClientChannel for SilentChannel {
         Box::pin(async {})
     }
 
-    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(
+        &self,
+        _: CallKey,
+        _: InputRequest,
+        _: Option<Raw>,
+    ) -> BoxFuture<'_, InputResponse> {
         Box::pin(async { Err("nobody is there".to_owned()) })
     }
 }
@@ -44,7 +49,12 @@ impl ClientChannel for RecordingChannel {
         Box::pin(async {})
     }
 
-    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(
+        &self,
+        _: CallKey,
+        _: InputRequest,
+        _: Option<Raw>,
+    ) -> BoxFuture<'_, InputResponse> {
         Box::pin(async { Err("nobody is there".to_owned()) })
     }
 }

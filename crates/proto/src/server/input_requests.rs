@@ -82,13 +82,14 @@ impl InputRequests {
 }
 
 impl Machine {
-    /// Sends an input request on behalf of a call. The response arrives as [`Action::InputResponse`]. Returns `None`
+    /// Sends an input request on behalf of a call, with the members of this trace context in its `_meta`. The response arrives as [`Action::InputResponse`]. Returns `None`
     /// when the call is over, or in a revision where servers send no requests
     /// (2026-07-28 basic/transports/stdio, receiving messages).
     pub fn request_input(
         &mut self,
         call: CallKey,
         input_request: &InputRequest,
+        trace: Option<&Raw>,
         now: Now,
         out: &mut Outbox,
     ) -> Option<InputRequestKey> {
@@ -99,7 +100,7 @@ impl Machine {
         pending.open_input_requests += 1;
         let (ask, id) =
             self.input_requests.mint(Some(call), now + self.profile.limits.input_timeout);
-        let params = question_params(input_request, pending.rules, pending.related_task());
+        let params = question_params(input_request, pending.rules, pending.related_task(), trace);
         out.push_frame(FrameRoute::Call(call), |bytes| {
             encode::write_server_request(bytes, &id, input_request.method(), params.as_deref());
         });
@@ -147,7 +148,7 @@ impl Machine {
     }
 
     fn send_session_input_request(&self, id: &Id, input_request: &InputRequest, out: &mut Outbox) {
-        let params = question_params(input_request, self.session.rules, None);
+        let params = question_params(input_request, self.session.rules, None, None);
         out.push_frame(FrameRoute::Session, |bytes| {
             encode::write_server_request(bytes, id, input_request.method(), params.as_deref());
         });

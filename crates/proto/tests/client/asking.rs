@@ -38,7 +38,7 @@ fn an_inline_input_request_is_delivered_and_its_response_is_sent() {
     let mut pair = opened(Revision::V2025_11_25);
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.server.request_input(started, &form(), None, pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
     let Some(ClientEvent::InputRequested {
         call: tool_call,
@@ -64,7 +64,7 @@ fn a_response_that_crosses_the_cancellation_of_its_input_request_is_awaited_once
     let mut pair = opened(Revision::V2025_11_25);
     pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.server.request_input(started, &form(), None, pair.now, &mut pair.to_server).unwrap();
     let awaits = |pair: &MachinePair, id: &str| {
         let response = format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{{"action":"cancel"}}}}"#);
         let Ok(Frame::One(fields)) = scan(response.as_bytes(), &ScanLimits::default()) else {
@@ -152,7 +152,7 @@ fn an_input_request_without_the_capability_is_declined_and_reported_with_its_cal
     pair.hold();
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.server.request_input(started, &form(), None, pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
     let event = ClientEvent::InputNotOffered { call: Some(call), request: form() };
     assert_eq!(pair.events.last(), Some(&event));
@@ -160,7 +160,7 @@ fn an_input_request_without_the_capability_is_declined_and_reported_with_its_cal
     let second = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
     pair.server
-        .request_input(started, &InputRequest::Roots, pair.now, &mut pair.to_server)
+        .request_input(started, &InputRequest::Roots, None, pair.now, &mut pair.to_server)
         .unwrap();
     pair.exchange();
     // The input request cannot be attributed to one of the two calls.
@@ -174,7 +174,7 @@ fn an_input_request_of_a_finished_call_is_cancelled_and_declined() {
     let mut pair = opened(Revision::V2025_06_18);
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
-    pair.server.request_input(started, &form(), pair.now, &mut pair.to_server).unwrap();
+    pair.server.request_input(started, &form(), None, pair.now, &mut pair.to_server).unwrap();
     pair.exchange();
     pair.sent.clear();
     pair.client.cancel(call, "enough", &mut pair.to_client);

@@ -18,7 +18,9 @@ fn call_with_sampling(mode: OpenMode, params: &Value) -> (MachinePair, CallKey) 
     let call = pair.call(tool("t"));
     let started = pair.started.remove(0).key;
     let input_request = InputRequest::Sample { params: Raw::from_value(params) };
-    pair.server.request_input(started, &input_request, pair.now, &mut pair.to_server).unwrap();
+    pair.server
+        .request_input(started, &input_request, None, pair.now, &mut pair.to_server)
+        .unwrap();
     pair.exchange();
     (pair, call)
 }

@@ -114,7 +114,8 @@ impl MachineAudit {
                 if !call.asks_inline {
                     return;
                 }
-                let ask = self.machine.request_input(key, input_request, self.now, &mut self.out);
+                let ask =
+                    self.machine.request_input(key, input_request, None, self.now, &mut self.out);
                 assert_eq!(ask.is_some(), running, "only a running call may request input");
                 let output = self.take_output();
                 assert_eq!(

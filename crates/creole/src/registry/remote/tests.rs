@@ -55,6 +55,7 @@ impl ClientChannel for NoInputChannel {
         &self,
         _: CallKey,
         _: creole_proto::model::InputRequest,
+        _: Option<Raw>,
     ) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("the upstream is unavailable".to_owned())))
     }

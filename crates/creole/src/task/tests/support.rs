@@ -12,7 +12,12 @@ impl ClientChannel for SilentChannel {
         Box::pin(std::future::ready(()))
     }
 
-    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(
+        &self,
+        _: CallKey,
+        _: InputRequest,
+        _: Option<Raw>,
+    ) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::pending())
     }
 }

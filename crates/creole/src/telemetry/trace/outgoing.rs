@@ -1,4 +1,4 @@
-//! The trace context that an upstream gets.
+//! The trace context that an upstream gets, or the client with an input request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -62,6 +62,36 @@ impl ReceivedTrace<'_> {
         let baggage = in_meta.baggage.as_ref().or(in_headers.baggage.as_ref());
         let baggage = baggage.and_then(|text| select_members(text, &propagation.baggage));
         let received = if in_meta.parent.is_some() { &in_meta } else { &in_headers };
+        let mut parts = self.parent_and_state(received);
+        parts.extend(baggage.map(|text| (BAGGAGE, Cow::from(text))));
+        parts.retain(|_| propagation.is_enabled);
+        let meta = write_meta(self.meta, &parts);
+        let own =
+            |(name, text): TracePart<'_>| (Cow::Borrowed(name), Cow::Owned(text.into_owned()));
+        let headers = match self.is_tracing {
+            true => parts.into_iter().map(own).collect(),
+            false => Vec::new(),
+        };
+        OutgoingTrace { meta, headers }
+    }
+
+    /// The members of `_meta` that go to the client with an input request of the call: the span of the request, else the
+    /// context of the call as it was received. `None` if there is no context.
+    pub fn to_client(self) -> Option<Raw> {
+        let has_context = self.span.is_some()
+            || self.headers.is_some()
+            || self.meta.is_some_and(|meta| has_fields(meta.as_str()));
+        if !has_context {
+            return None;
+        }
+        let in_meta = self.meta.map(TraceFields::of_meta).unwrap_or_default();
+        let in_headers = self.headers.map(TraceFields::of_headers).unwrap_or_default();
+        let received = if in_meta.parent.is_some() { &in_meta } else { &in_headers };
+        write_meta(None, &self.parent_and_state(received))
+    }
+
+    /// The span, else what was received, with its `tracestate`.
+    fn parent_and_state<'b>(&'b self, received: &'b TraceFields<'_>) -> Vec<TracePart<'b>> {
         let (parent, state) = match self.span {
             Some((span, state)) => (Some(Cow::from(span.to_text())), state),
             None => {
@@ -69,29 +99,16 @@ impl ReceivedTrace<'_> {
                 (parent, received.tracestate.as_deref())
             }
         };
-        let parts = [
-            (TRACEPARENT, parent),
-            (TRACESTATE, state.map(Cow::from)),
-            (BAGGAGE, baggage.map(Cow::from)),
-        ];
-        let parts: Vec<(&'static str, Cow<'_, str>)> = parts
-            .into_iter()
-            .filter_map(|(name, text)| Some((name, text.filter(|_| propagation.is_enabled)?)))
-            .collect();
-        let meta = write_meta(self.meta, &parts);
-        let own = |(name, text): (&'static str, Cow<'_, str>)| {
-            (Cow::Borrowed(name), Cow::Owned(text.into_owned()))
-        };
-        let headers = match self.is_tracing {
-            true => parts.into_iter().map(own).collect(),
-            false => Vec::new(),
-        };
-        OutgoingTrace { meta, headers }
+        let parts = [(TRACEPARENT, parent), (TRACESTATE, state.map(Cow::from))];
+        parts.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
     }
 }
 
+/// A member of a trace context, with its text.
+type TracePart<'a> = (&'static str, Cow<'a, str>);
+
 /// The members of `_meta` without the received context, and with this one.
-fn write_meta(meta: Option<&Raw>, parts: &[(&'static str, Cow<'_, str>)]) -> Option<Raw> {
+fn write_meta(meta: Option<&Raw>, parts: &[TracePart<'_>]) -> Option<Raw> {
     let mut out = Vec::from(b"{");
     let separate = |out: &mut Vec<u8>| {
         if out.len() > 1 {
@@ -210,6 +227,27 @@ mod tests {
         let expected = format!(r#"{{"k":"v","traceparent":"{text}","tracestate":"a=1"}}"#);
         assert_eq!(meta_of(&out), Some(&*expected));
         assert_eq!(header(&out, TRACEPARENT), Some(text));
+    }
+
+    #[test]
+    fn a_client_gets_the_span_or_the_context_of_its_call_and_nothing_else() {
+        let text =
+            format!(r#"{{"traceparent":"{PARENT}","tracestate":"a=1","baggage":"b=1","k":1}}"#);
+        let meta = raw(&text);
+        let received = ReceivedTrace { meta: Some(&meta), ..ReceivedTrace::default() };
+        let own = format!(r#"{{"traceparent":"{PARENT}","tracestate":"a=1"}}"#);
+        assert_eq!(received.to_client().as_ref().map(Raw::as_str), Some(&*own));
+        let span = TraceContext::sampled([1; 16], [2; 8]);
+        let sampled = ReceivedTrace { span: Some((span, None)), is_tracing: true, ..received };
+        let own = format!(r#"{{"traceparent":"{}"}}"#, span.to_text());
+        assert_eq!(sampled.to_client().as_ref().map(Raw::as_str), Some(&*own));
+        let headers = TraceHeaders { traceparent: Some(PARENT.into()), ..TraceHeaders::default() };
+        let in_header = ReceivedTrace { headers: Some(&headers), ..ReceivedTrace::default() };
+        assert!(in_header.to_client().is_some());
+        let other = raw(r#"{"traceparent":"no","k":1}"#);
+        let malformed = ReceivedTrace { meta: Some(&other), ..ReceivedTrace::default() };
+        assert_eq!(malformed.to_client(), None);
+        assert_eq!(ReceivedTrace::default().to_client(), None);
     }
 
     #[test]

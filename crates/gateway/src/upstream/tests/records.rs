@@ -13,6 +13,7 @@ use creole::proto::model::InputRequest;
 use creole::proto::operation::{Caller, Event, InputResponses, Operation};
 use creole::proto::revision::{Era, Revision, Rules};
 use creole::proto::server::{Call as Started, CallKey, InputResponse};
+use creole::proto::wire::Raw;
 use creole::stream::MemoryConnection;
 use creole::{Context as CallContext, Server, Service, Tool, ToolError, ToolResult};
 use creole_test_wait::delay;
@@ -78,7 +79,12 @@ impl ClientChannel for Answers {
         Box::pin(std::future::ready(()))
     }
 
-    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(
+        &self,
+        _: CallKey,
+        _: InputRequest,
+        _: Option<Raw>,
+    ) -> BoxFuture<'_, InputResponse> {
         let answer = json!({"action": "accept", "content": {"name": "Ann"}});
         Box::pin(std::future::ready(Ok(Raw::from_value(&answer))))
     }

@@ -139,6 +139,7 @@ impl ClientChannel for Client {
         &self,
         _: CallKey,
         input_request: InputRequest,
+        _: Option<Raw>,
     ) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(self.answer(&input_request)))
     }

@@ -11,6 +11,7 @@ use creole::proto::model::{InputRequest, ListKind};
 use creole::proto::operation::{Caller, Event, Operation, Payload};
 use creole::proto::revision::{Era, Revision};
 use creole::proto::server::{Call as Started, CallKey, InputResponse};
+use creole::proto::wire::Raw;
 use creole::stream::MemoryConnection;
 use creole::{Server, Service};
 use creole_test_wait::delay;
@@ -166,7 +167,12 @@ impl ClientChannel for ReceivedMessages {
         Box::pin(std::future::ready(()))
     }
 
-    fn request_input(&self, _: CallKey, _: InputRequest) -> BoxFuture<'_, InputResponse> {
+    fn request_input(
+        &self,
+        _: CallKey,
+        _: InputRequest,
+        _: Option<Raw>,
+    ) -> BoxFuture<'_, InputResponse> {
         Box::pin(std::future::ready(Err("no".to_owned())))
     }
 
