@@ -89,6 +89,35 @@ fn a_session_is_named_over_http_and_a_pipe_is_a_pipe() {
 }
 
 #[test]
+fn every_request_and_notification_has_a_span_also_those_that_need_no_call() {
+    let Some(receiver) = receiver(&[]) else { return };
+    let config = format!("{ECHO}{}", exporting(&receiver, ALWAYS));
+    let (command, _folder) = command(&config, &["--stdio"]);
+    let mut server = Server::start_command(command).greeted();
+    let meta = json!({"traceparent": PARENT});
+    server.request("ping", &json!({"_meta": meta}));
+    server.request("logging/setLevel", &json!({"level": "info", "_meta": meta}));
+    let refused = server.request("tools/nothing", &json!({"_meta": meta}));
+    assert_eq!(refused["error"]["code"], -32601);
+    let cancelled = json!({"requestId": 7, "_meta": meta});
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled});
+    server.write(format!("{cancelled}\n"));
+    for name in ["initialize", "notifications/initialized"] {
+        assert_eq!(receiver.span(name)["kind"], SERVER, "{name}");
+    }
+    for name in ["ping", "logging/setLevel", "_OTHER", "notifications/cancelled"] {
+        let span = receiver.span(name);
+        let place = (&span["kind"], &span["trace_id"], &span["parent"]);
+        assert_eq!(place, (&json!(SERVER), &json!(TRACE_ID), &json!(PARENT_ID)), "{span:#}");
+        assert_eq!(attribute(&span, "mcp.method.name"), name, "{span:#}");
+        assert_eq!(span["status"], 0, "{span:#}");
+    }
+    let ping = receiver.span("ping");
+    assert!(attribute(&ping, "jsonrpc.request.id").is_string(), "{ping:#}");
+}
+
+#[test]
 fn the_context_in_meta_is_the_parent_and_a_different_header_is_a_link() {
     let Some(receiver) = receiver(&[]) else { return };
     let config = format!(

@@ -103,6 +103,18 @@ impl Telemetry {
         (!readers.is_empty()).then(|| new.into_record(readers, detail))
     }
 
+    /// The record of a notification of a client, if a reader wants it.
+    pub(crate) fn start_notification<C>(&self, new: NewRecord<'_, C>) -> Option<Arc<CallRecord>>
+    where
+        C: FnOnce() -> Option<Implementation>,
+    {
+        if !self.modes().contains(Modes::RECORDS) {
+            return None;
+        }
+        let (readers, detail) = self.shared.readers.interested_in_notification(&new.start());
+        (!readers.is_empty()).then(|| new.into_record(readers, detail))
+    }
+
     /// The record of work that the gateway does for itself, if a reader wants it. `earlier` is the call that caused it.
     pub fn start_work(
         &self,

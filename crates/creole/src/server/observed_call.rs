@@ -11,6 +11,7 @@ use creole_proto::model::Implementation;
 use creole_proto::operation::{Caller, Operation, Outcome};
 use creole_proto::revision::Rules;
 use creole_proto::server::{Call as Started, Observation, error_code};
+use creole_proto::wire::Raw;
 
 use super::ServiceCore;
 use super::late_call::LateCall;
@@ -78,23 +79,25 @@ impl ServerTelemetry {
         facts: &RequestFacts,
     ) -> Option<Arc<CallRecord>> {
         let method = facts.method.unwrap_or_else(|| operation.method());
-        let trace = self.trace_of(caller, principal, facts);
+        let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
+        let trace = self.trace_of(meta, principal, facts);
         let client =
             || caller.client.as_ref().and_then(|raw| serde_json::from_str(raw.as_str()).ok());
-        self.record(method, operation.target(), caller.rules, principal, facts, trace, client)
+        let target = operation.target();
+        let new = self.new_record(method, target, caller.rules, principal, facts, trace, client);
+        self.started_record(new, facts)
     }
 
-    /// The place of a call in a trace, if calls are traced.
+    /// The place of a request in a trace, if calls are traced.
     fn trace_of(
         &self,
-        caller: &Caller,
+        meta: Option<&Raw>,
         principal: &Principal,
         facts: &RequestFacts,
     ) -> Option<CallTrace> {
         if !self.telemetry.modes().contains(Modes::TRACES) {
             return None;
         }
-        let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
         let received = IncomingTrace::read(meta, facts.trace_headers.as_ref());
         if received.is_malformed {
             self.telemetry.metrics().count(&table::TRACE_CONTEXT_INVALID, &[]);
@@ -168,17 +171,17 @@ impl ServerTelemetry {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one record")]
-    fn record(
-        &self,
+    fn new_record<'a, C: FnOnce() -> Option<Implementation>>(
+        &'a self,
         method: &'static str,
-        target: &str,
+        target: &'a str,
         rules: &'static Rules,
-        principal: &Principal,
-        facts: &RequestFacts,
+        principal: &'a Principal,
+        facts: &'a RequestFacts,
         trace: Option<CallTrace>,
-        client: impl FnOnce() -> Option<Implementation>,
-    ) -> Option<Arc<CallRecord>> {
-        let record = self.telemetry.start_record(NewRecord {
+        client: C,
+    ) -> NewRecord<'a, C> {
+        NewRecord {
             server: &self.server,
             method,
             target,
@@ -189,14 +192,23 @@ impl ServerTelemetry {
             client,
             earlier: None,
             redactor: self.redactor.as_ref(),
-        })?;
+        }
+    }
+
+    /// The record, if a reader wants it, with the message of the client.
+    fn started_record<C: FnOnce() -> Option<Implementation>>(
+        &self,
+        new: NewRecord<'_, C>,
+        facts: &RequestFacts,
+    ) -> Option<Arc<CallRecord>> {
+        let record = self.telemetry.start_record(new)?;
         if let Some(frame) = &facts.frame {
             record.add_frame(FrameDirection::ClientIn, None, frame.as_bytes());
         }
         Some(record)
     }
 
-    /// Records a request that got its response without a call, or a message that was rejected.
+    /// Records a request that got its response without a call, a notification, or a message that was rejected.
     pub(crate) fn observe(
         &self,
         observation: &Observation,
@@ -206,11 +218,14 @@ impl ServerTelemetry {
         if self.telemetry.modes().is_empty() {
             return;
         }
-        let (method, id, rules, fault) = match observation {
-            Observation::Answered { method, id, rules, fault } => {
-                (method.unwrap_or(OTHER_METHOD), Some(id), *rules, *fault)
+        let (method, id, rules, fault, meta) = match observation {
+            Observation::Answered { method, id, rules, fault, meta } => {
+                (*method, Some(id), *rules, *fault, meta.as_ref())
             }
-            Observation::Refused { kind, rules } => (OTHER_METHOD, None, *rules, Some(*kind)),
+            Observation::Notified { method, rules, meta } => {
+                (*method, None, *rules, None, meta.as_ref())
+            }
+            Observation::Refused { kind, rules } => (None, None, *rules, Some(*kind), None),
             // These are the log's: the telemetry follows the call.
             Observation::Received { .. } | Observation::Done { .. } => return,
         };
@@ -219,9 +234,19 @@ impl ServerTelemetry {
             None => CallOutcome::Success,
             Some(kind) => self.fault_outcome(kind, false, rules),
         };
-        let is_refused = id.is_none();
+        let method = method.unwrap_or(OTHER_METHOD);
+        let is_refused = matches!(observation, Observation::Refused { .. });
         self.count_answer(method, rules, &facts, outcome, is_refused);
-        if let Some(record) = self.record(method, "", rules, principal, &facts, None, || None) {
+        let trace = match is_refused {
+            true => None,
+            false => self.trace_of(meta, principal, &facts),
+        };
+        let new = self.new_record(method, "", rules, principal, &facts, trace, || None);
+        let record = match observation {
+            Observation::Notified { .. } => self.telemetry.start_notification(new),
+            _ => self.started_record(new, &facts),
+        };
+        if let Some(record) = record {
             record.finish(outcome, None);
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn record_observation(observation: &Observation) {
             }
         }
         // It belongs to the telemetry: the log has `Received` and `Done` for the same request.
-        Observation::Answered { .. } => {}
+        Observation::Answered { .. } | Observation::Notified { .. } => {}
         Observation::Refused { kind, .. } => {
             info!(target: TARGET, error = kind.name(), "message refused");
         }

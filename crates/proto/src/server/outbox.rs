@@ -110,6 +110,17 @@ pub enum Observation {
         rules: &'static Rules,
         /// The kind of fault in the response.
         fault: Option<FaultKind>,
+        /// Its `_meta`.
+        meta: Option<Raw>,
+    },
+    /// A notification arrived. Reported only to [observers](super::Profile::observers).
+    Notified {
+        /// Its method, if the protocol has it.
+        method: Option<&'static str>,
+        /// The rules of the session.
+        rules: &'static Rules,
+        /// Its `_meta`.
+        meta: Option<Raw>,
     },
     /// A message was rejected before it could be read as a request.
     Refused {

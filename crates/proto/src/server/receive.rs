@@ -19,7 +19,7 @@ use crate::method::Method;
 use crate::model::{Level, TaskPreference};
 use crate::operation::{Caller, Payload};
 use crate::revision::Rules;
-use crate::wire::{Fields, Frame, Id, Object, ScanError, as_object, unquote};
+use crate::wire::{Fields, Frame, Id, Object, Raw, ScanError, as_object, unquote};
 use crate::{lifecycle, wire};
 
 /// Maximum length of a client's text that an error repeats.
@@ -187,7 +187,7 @@ impl Machine {
         };
         if let Err(fault) = taken {
             self.respond_fault(id, &fault, rules, reply_to.batch, out);
-            self.observe_answer(id, method, rules, Some(fault.kind), out);
+            self.observe_answer(id, method, params.members.meta, rules, Some(fault.kind), out);
         }
     }
 
@@ -235,7 +235,8 @@ impl Machine {
             _ => return self.start_in_session(id, method, params, reply_to, out),
         }
         self.respond_payload(id, &Payload::Empty, self.session.rules, reply_to.batch, out);
-        self.observe_answer(id, method.name(), self.session.rules, None, out);
+        let (rules, meta) = (self.session.rules, params.members.meta);
+        self.observe_answer(id, method.name(), meta, rules, None, out);
         Ok(())
     }
 
@@ -363,6 +364,11 @@ impl Machine {
     /// Handles a notification. Notifications never get a response (JSON-RPC 2.0, section 4.1).
     fn take_notification(&mut self, name: &str, params: Option<Object<'_>>, out: &mut Outbox) {
         let method = self.profile.dialect.method(name, self.session.rules);
+        if self.has_observers() {
+            let meta = params.and_then(|params| params.get("_meta")).map(Raw::from_validated);
+            let (method, rules) = (method.map(Method::name), self.session.rules);
+            out.push_action(Action::Observe(Observation::Notified { method, rules, meta }));
+        }
         match method {
             Some(Method::Initialized) => {
                 self.session.confirm();
@@ -410,14 +416,15 @@ impl Machine {
         &self,
         id: &Id,
         method: &str,
+        meta: Option<&str>,
         rules: &'static Rules,
         fault: Option<FaultKind>,
         out: &mut Outbox,
     ) {
         if self.has_observers() {
             let method = Method::from_name(method).map(Method::name);
-            let id = id.raw().to_string();
-            let answered = Observation::Answered { method, id, rules, fault };
+            let (id, meta) = (id.raw().to_string(), meta.map(Raw::from_validated));
+            let answered = Observation::Answered { method, id, rules, fault, meta };
             out.push_action(Action::Observe(answered));
         }
         if self.profile.is_observed {

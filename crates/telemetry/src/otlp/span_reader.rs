@@ -41,6 +41,10 @@ impl RecordReader for SpanReader {
         self.keeps(end)
     }
 
+    fn reads_notifications(&self) -> bool {
+        true
+    }
+
     fn reads_late(&self) -> bool {
         self.settings.keeps_errors || self.settings.slow.is_some()
     }

@@ -37,6 +37,11 @@ pub trait RecordReader: Send + Sync {
         false
     }
 
+    /// Whether the reader is also asked about notifications of clients. They end when they arrive.
+    fn reads_notifications(&self) -> bool {
+        false
+    }
+
     /// Whether the reader may ever want [`Detail::Frames`]. Asked once, when it subscribes. Without such a reader, the
     /// messages of clients are not kept until it is known what they are.
     fn reads_frames(&self) -> bool {
@@ -146,6 +151,16 @@ impl Readers {
 }
 
 impl Readers {
+    /// The same for a notification.
+    pub(in crate::telemetry) fn interested_in_notification(
+        &self,
+        start: &CallStart<'_>,
+    ) -> (Vec<Arc<dyn RecordReader>>, Detail) {
+        let list = self.list.read();
+        let readers = list.readers.iter().map(|(_, reader)| reader);
+        interested(readers.filter(|reader| reader.reads_notifications()), start)
+    }
+
     /// The readers that want a call at its end.
     pub(in crate::telemetry) fn interested_late(
         &self,
