@@ -8,6 +8,7 @@ mod input_requests;
 mod logs;
 mod propagation;
 mod spans;
+mod starts;
 
 use std::fmt::Write as _;
 use std::fs;

@@ -24,6 +24,7 @@ pub use reaper::{Reaper, run_reaper};
 pub use restart_policy::{RestartDecision, RestartPolicy};
 pub use stderr::StderrTail;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -88,6 +89,15 @@ impl Program {
     pub fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((key.into(), value.into()));
         self
+    }
+
+    /// The same program with these environment entries. Its own ones win.
+    pub(crate) fn with_environment(&self, entries: &[(OsString, OsString)]) -> Cow<'_, Self> {
+        if entries.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let env = entries.iter().chain(&self.env).cloned().collect();
+        Cow::Owned(Self { env, ..self.clone() })
     }
 
     /// The command that starts it: no shell, only the child's own environment, its own process group.

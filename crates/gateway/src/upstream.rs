@@ -10,6 +10,7 @@ pub(crate) mod connections;
 mod forward;
 mod lists;
 mod observed_request;
+mod observed_start;
 mod park;
 mod relay;
 pub(crate) mod settings;

@@ -1,5 +1,6 @@
 //! How a connection to a server is set up, and what it reports outside of calls.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
@@ -100,6 +101,8 @@ pub struct ClientOffer {
     pub on_log: Option<OnLog>,
     /// Hears of messages that violate the protocol.
     pub on_violation: Option<OnViolation>,
+    /// Environment entries of a program that is started for the connection. Those of the program itself win.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 impl fmt::Debug for ClientOffer {

@@ -159,6 +159,8 @@ impl Connector {
         let second = self.only_era().is_none().then(|| first.other());
         let is_sure = support.supports(first) == Some(true);
         let order = EraOrder { first, second, is_first_known: is_sure };
+        let program = program.with_environment(&offer.environment);
+        let program = &*program;
         let opened = negotiation::open(program, self.negotiation_terms(offer), order).await?;
         if let Some(lacks) = opened.missing_era {
             self.era_cache().mark_missing(lacks, era::MAX_AGE, self.started.elapsed());

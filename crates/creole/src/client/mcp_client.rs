@@ -210,6 +210,7 @@ impl ClientBuilder {
             capabilities: Arc::new(self.callbacks.capabilities()),
             on_log: hearing.map(|on_event| Arc::new(move |event| on_event(event)) as OnLog),
             on_violation: None,
+            environment: Vec::new(),
             on_input_request: Some(Arc::new(move |input_request| {
                 tokio::spawn(callbacks.clone().respond(input_request));
             })),

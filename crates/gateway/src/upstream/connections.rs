@@ -65,6 +65,7 @@ impl UpstreamSessions {
             UpstreamConnector::new(settings.address.clone(), settings.revisions, profile);
         connector.detects_dialect = settings.detects_dialect;
         connector.metrics.clone_from(&metrics);
+        connector.propagates_trace = settings.propagation.is_enabled;
         let connector = Arc::new(connector);
         let limits = (settings.max_sessions, settings.max_sessions_per_caller());
         Self {

@@ -5,10 +5,8 @@ mod tasks;
 mod upstream_request;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use creole::internal::client::Connection;
-use creole::internal::telemetry::{ErrorType, StepKind};
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
 use creole::proto::model::{ClientCapabilities, Task, TaskPreference, TaskSupport};
@@ -27,6 +25,7 @@ use crate::upstream::connections::session_key::{SESSION_ERA, SessionKey};
 use crate::upstream::lists::UpstreamLists;
 use crate::upstream::lists::list_fetch::ToolIndex;
 use crate::upstream::observed_request::ObservedRequest;
+use crate::upstream::observed_start::record_starts;
 use crate::upstream::park::request_state::{ParkedState, RequestState};
 use crate::upstream::park::{self, ParkedCalls, PreparedCall, ResumeOutcome, request_state};
 use crate::upstream::relay;
@@ -166,12 +165,12 @@ impl CallForwarder {
         capabilities: &Arc<ClientCapabilities>,
     ) -> Result<(Outcome, Dispatched), Fault> {
         let context = &call.context;
-        let start = context.recorded_step().map(|_| self.observe_start());
-        let leased = self.sessions.lease(call, capabilities).await;
-        if let Some(start) = start {
-            self.record_start(start, context, leased.as_ref().err());
-        }
-        let mut lease = leased?;
+        let leasing = self.sessions.lease(call, capabilities);
+        let mut lease = match context.recorded_step() {
+            None => leasing.await?,
+            // That the upstream was started for the call is a step of it.
+            Some((record, parent)) => Box::pin(record_starts(record, parent, leasing)).await?,
+        };
         if self.sessions.affinity(context) == Affinity::Request {
             lease.retire_connection();
         }
@@ -229,23 +228,6 @@ impl CallForwarder {
         }
         observed.end(&outcome);
         Ok((outcome, Dispatched { connection, lane, tool_index: known }))
-    }
-
-    /// How often the upstream was started, and the time.
-    #[cold]
-    fn observe_start(&self) -> (u32, Instant) {
-        (self.sessions.connector.attempts(), Instant::now())
-    }
-
-    /// Makes a step of the call of it if the upstream was started meanwhile.
-    #[cold]
-    fn record_start(&self, start: (u32, Instant), context: &Context, failed: Option<&Fault>) {
-        let ((before, since), attempt) = (start, self.sessions.connector.attempts());
-        if let Some((record, parent)) = context.recorded_step().filter(|_| attempt != before) {
-            let upstream = self.settings.name().into();
-            let error = failed.map(|fault| ErrorType::Fault(fault.kind));
-            record.add_step(StepKind::UpstreamStart { upstream, attempt }, parent, since, error);
-        }
     }
 
     /// Follows a task that the upstream created for a call.

@@ -123,6 +123,7 @@ impl ActiveCalls {
             })),
             on_log: Some(Arc::new(move |event| logged.broadcast_log(&event))),
             on_violation: None,
+            environment: Vec::new(),
         }
     }
 

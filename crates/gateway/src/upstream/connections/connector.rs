@@ -19,6 +19,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
 use crate::upstream::connections::session_key::SessionOwner;
+use crate::upstream::observed_start::ObservedStart;
 use crate::upstream::settings::RevisionChoice;
 use crate::upstream::upstream_metrics::UpstreamMetrics;
 
@@ -37,6 +38,8 @@ pub(crate) struct UpstreamConnector {
     pub(crate) detects_dialect: bool,
     /// Counts the attempts to connect, if metrics are counted.
     pub(crate) metrics: Option<Arc<UpstreamMetrics>>,
+    /// Whether a program that is started gets the span of its start.
+    pub(crate) propagates_trace: bool,
     revisions: RevisionChoice,
     created: Instant,
     failures: Mutex<ConnectionFailures>,
@@ -116,16 +119,12 @@ impl UpstreamConnector {
             detected: OnceLock::new(),
             detects_dialect: false,
             metrics: None,
+            propagates_trace: true,
             revisions: choice,
             created: started,
             failures,
             attempts: AtomicU32::new(0),
         }
-    }
-
-    /// How often it has tried to open a connection.
-    pub(crate) fn attempts(&self) -> u32 {
-        self.attempts.load(Ordering::Relaxed)
     }
 
     /// After what time the next attempt to connect may begin. `None`: at once.
@@ -191,17 +190,19 @@ impl UpstreamConnector {
         caller: Era,
     ) -> Result<Connection, Fault> {
         self.check_may_start(owner)?;
-        self.attempts.fetch_add(1, Ordering::Relaxed);
-        let opened = match &self.metrics {
-            None => self.connect(offer, caller).await,
-            Some(metrics) => {
-                let on_violation = Some(metrics.on_violation());
-                let offer = ClientOffer { on_violation, ..offer.clone() };
-                let opened = self.connect(&offer, caller).await;
-                metrics.connection_opened(&opened, *owner == SessionOwner::Gateway);
-                opened
-            }
-        };
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let start = ObservedStart::begin(self.name(), attempt);
+        let environment = start.as_ref().filter(|_| self.propagates_trace);
+        let environment = environment.map(ObservedStart::environment).unwrap_or_default();
+        let on_violation = self.metrics.as_ref().map(UpstreamMetrics::on_violation);
+        let offer = ClientOffer { on_violation, environment, ..offer.clone() };
+        let opened = self.connect(&offer, caller).await;
+        if let Some(start) = start {
+            start.end(&opened);
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.connection_opened(&opened, *owner == SessionOwner::Gateway);
+        }
         let now = self.created.elapsed();
         let mut failures = self.lock();
         match &opened {

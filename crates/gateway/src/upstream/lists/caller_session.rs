@@ -19,6 +19,7 @@ use crate::upstream::lists::excluded_items::ExclusionReason;
 use crate::upstream::lists::list_fetch::{self, FetchPurpose, ListFetcher};
 use crate::upstream::lists::list_store::FetchedSessionList;
 use crate::upstream::lists::list_sync::REFRESH_TIMEOUT;
+use crate::upstream::observed_start::record_starts;
 use crate::upstream::relay;
 use crate::upstream::settings::Affinity;
 
@@ -153,7 +154,7 @@ impl UpstreamLists {
             true => self.sessions.gateway_connection().await?,
             false => match self.sessions.pool.connection_if_open(&own.key) {
                 Some(connection) => connection,
-                None => match self.lease_caller_session(own, context).await? {
+                None => match self.lease_recorded_session(own, context).await? {
                     Some(opened) => lease.insert(opened).connection.clone(),
                     None => return Ok(None),
                 },
@@ -189,6 +190,19 @@ impl UpstreamLists {
             // The session of a caller that names none.
             Affinity::Session => is_of_principal,
             _ => false,
+        }
+    }
+
+    /// The same as [`Self::lease_caller_session`]. A start of the upstream is a step of the caller's request.
+    async fn lease_recorded_session(
+        &self,
+        own: &CallerSession,
+        context: &Context,
+    ) -> Result<Option<UpstreamLease>, Fault> {
+        let leasing = self.lease_caller_session(own, context);
+        match context.recorded_step() {
+            Some((record, parent)) => record_starts(record, parent, leasing).await,
+            None => leasing.await,
         }
     }
 

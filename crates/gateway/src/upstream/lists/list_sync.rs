@@ -8,7 +8,7 @@ use std::time::Duration;
 use creole::client::Address;
 use creole::internal::client::Connection;
 use creole::internal::registry::RemoteServer;
-use creole::internal::telemetry::{CallOutcome, StepKind};
+use creole::internal::telemetry::CallOutcome;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::{Definition, ExcludedItem, ListKind};
 use creole::proto::operation::{Change, Operation};
@@ -22,6 +22,7 @@ use crate::upstream::lists::list_fetch::{LISTS, ListFetcher, ToolIndex};
 use crate::upstream::lists::notifications::{
     NotificationSources, RECONNECT_PAUSE, follow_notifications,
 };
+use crate::upstream::observed_start::record_starts;
 
 /// The number of attempts between two log messages about an upstream that stays unreachable.
 const LOG_EVERY_ATTEMPTS: u32 = 300;
@@ -98,19 +99,15 @@ impl UpstreamLists {
 
     /// Opens the gateway's own session with the upstream.
     async fn start_upstream(&self) -> Result<Connection, Fault> {
-        let (settings, connector) = (&self.settings, &self.sessions.connector);
+        let settings = &self.settings;
         let work = settings.telemetry.start_work(START, settings.name(), Rules::CANONICAL, None);
         let Some(work) = work else { return self.sessions.gateway_connection().await };
-        let since = std::time::Instant::now();
-        let opened = self.sessions.gateway_connection().await;
-        let (upstream, attempt) = (settings.name().into(), connector.attempts());
-        let outcome = match &opened {
+        let opening = self.sessions.gateway_connection();
+        let opened = record_starts(work.record(), None, opening).await;
+        work.finish(match &opened {
             Ok(_) => CallOutcome::Success,
             Err(fault) => CallOutcome::Fault(fault.kind, fault.foreign_code),
-        };
-        let kind = StepKind::UpstreamStart { upstream, attempt };
-        work.record().add_step(kind, None, since, outcome.error());
-        work.finish(outcome);
+        });
         opened
     }
 
