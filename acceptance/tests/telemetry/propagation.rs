@@ -93,6 +93,27 @@ fn an_upstream_gets_the_client_span_in_meta_and_in_the_header() {
     assert_eq!(sent, expected);
     eventually("the spans between", || is_part_of(&receiver, &client, &server_span));
     assert_eq!(client["attributes"]["creole.translation"], "lowered");
+    let place = |name| &client["attributes"][name];
+    let port = json!(site.port());
+    assert_eq!((place("server.address"), place("server.port")), (&json!("127.0.0.1"), &port));
+}
+
+#[test]
+fn a_list_that_the_gateway_fetches_is_a_span_and_carries_it() {
+    let Some(receiver) = receiver(&[]) else { return };
+    let replies = ScriptedReplies::new("2025-06-18", json!({"tools": {}}), &["work"]);
+    let site = ScriptedHttpServer::new(replies.leaving("tools/list"));
+    let always = exporting(&receiver, "[telemetry.traces]\nsample = 1");
+    let (_server, _folder) = before(&site, "", &always);
+    let mut list = site.hears("tools/list");
+    let sent = meta(&list)["traceparent"].as_str().unwrap().to_owned();
+    assert_eq!(list.field("traceparent"), Some(&*sent));
+    list.result(json!({"tools": []}));
+    let span = receiver.span("tools/list");
+    let [trace, id] = ["trace_id", "span_id"].map(|key| span[key].as_str().unwrap());
+    assert_eq!((&span["kind"], sent), (&json!(CLIENT), format!("00-{trace}-{id}-01")));
+    assert_eq!(span["attributes"]["server.port"], json!(site.port()), "{span:#}");
+    assert_eq!(span["attributes"]["creole.upstream"], "site", "{span:#}");
 }
 
 #[test]

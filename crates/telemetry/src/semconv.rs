@@ -20,6 +20,8 @@ pub(crate) const NETWORK_TRANSPORT: &str = "network.transport";
 pub(crate) const NETWORK_PROTOCOL: &str = "network.protocol.name";
 pub(crate) const NETWORK_VERSION: &str = "network.protocol.version";
 pub(crate) const CLIENT_ADDRESS: &str = "client.address";
+pub(crate) const SERVER_ADDRESS: &str = "server.address";
+pub(crate) const SERVER_PORT: &str = "server.port";
 
 pub(crate) const SERVER: &str = "creole.server";
 pub(crate) const ERA: &str = "creole.era";

@@ -317,6 +317,7 @@ impl From<&StepKind> for StepKindView {
                 transport: over,
                 translation,
                 code,
+                ..
             } => Self::UpstreamRequest {
                 upstream: upstream.to_string(),
                 method,

@@ -133,6 +133,11 @@ impl Connection {
         self.dispatcher.wait_closed().await
     }
 
+    /// The same, without keeping the connection. `None` if it was dropped.
+    pub fn closed_future(&self) -> impl Future<Output = Option<CloseReason>> + Send + use<> {
+        self.dispatcher.closed_future()
+    }
+
     /// Why the connection is closed, if it is.
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.dispatcher.close_reason()

@@ -57,6 +57,8 @@ pub enum StepKind {
         rules: &'static Rules,
         /// The upstream's transport.
         transport: Transport,
+        /// The host and the port of the upstream, if it is reached over HTTP.
+        server: Option<(Arc<str>, u16)>,
         /// How the call was translated between the eras.
         translation: Translation,
         /// The code of the upstream's error.

@@ -327,6 +327,7 @@ impl CallForwarder {
         let (parking, context) = (&self.parked_calls, &call.context);
         tasks::TaskFollower {
             settings: &self.settings,
+            metrics: self.sessions.metrics.as_deref(),
             parked_calls: parking,
             lease,
             context,

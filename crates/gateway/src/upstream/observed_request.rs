@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use creole::Context;
 use creole::client::Address;
-use creole::internal::telemetry::trace::OutgoingTrace;
+use creole::internal::telemetry::trace::{OutgoingTrace, ReceivedTrace};
 use creole::internal::telemetry::{
     CallOutcome, CallRecord, ErrorType, FrameTap, ParkedEnd, RecordGuard, StepGuard, StepKind,
     Translation, Transport,
@@ -68,6 +68,17 @@ impl ObservedRequest {
     pub(crate) fn trace(&self, settings: &UpstreamSettings, context: &Context) -> OutgoingTrace {
         let span = self.step.as_deref().and_then(StepGuard::span_id);
         context.trace_for_upstream(span, &settings.propagation)
+    }
+
+    /// The trace context that the upstream gets with a request of the gateway itself: its span, if it is sampled.
+    pub(crate) fn own_trace(&self, settings: &UpstreamSettings) -> OutgoingTrace {
+        let Some(step) = &self.step else { return OutgoingTrace::default() };
+        let trace = step.record().trace.as_ref();
+        let span = trace
+            .zip(step.span_id())
+            .and_then(|(trace, id)| Some((trace.context_of(id)?, trace.tracestate.as_deref())));
+        let received = ReceivedTrace { is_tracing: true, span, ..ReceivedTrace::default() };
+        received.to_upstream(&settings.propagation)
     }
 
     /// Where the messages of the request go, if a reader wants them.
@@ -149,6 +160,15 @@ fn translation(context: &Context, upstream: &Rules) -> Translation {
     }
 }
 
+/// The host and the port of an upstream. A user in its URL, and the command line of a program, are secrets.
+fn server_address(address: &Address) -> Option<(Arc<str>, u16)> {
+    let Address::Http(target) = address else { return None };
+    let url = target.url();
+    let default = if url.scheme_str() == Some("https") { 443 } else { 80 };
+    let host = url.host()?.trim_start_matches('[').trim_end_matches(']');
+    Some((host.into(), url.port_u16().unwrap_or(default)))
+}
+
 fn request_step(
     settings: &UpstreamSettings,
     operation: &Operation,
@@ -164,6 +184,7 @@ fn request_step(
             Address::Child(_) => Transport::Pipe,
             Address::Http(_) => Transport::Http { version: "1.1" },
         },
+        server: server_address(&settings.address),
         translation,
         code: None,
     }

@@ -11,12 +11,11 @@ use creole::internal::sync::RwLock;
 use creole::internal::telemetry::metrics::{
     CollectedValues, Metrics, NetworkTransport, OperationSeries, Operations, OwnedSeries, table,
 };
-use creole::internal::telemetry::{CallOutcome, client_error_type};
+use creole::internal::telemetry::{CallOutcome, ErrorType, client_error_type};
 use creole::proto::client::ProtocolViolation;
 use creole::proto::model::{Definition, ListKind};
 use creole::proto::operation::{Operation, Outcome};
 use creole::proto::revision::{InputRequestStyle, Rules};
-use tokio::sync::broadcast::error::RecvError;
 
 use crate::upstream::settings::UpstreamSettings;
 
@@ -82,14 +81,15 @@ impl UpstreamMetrics {
         }
     }
 
-    /// Measures a session until its connection is gone.
+    /// Measures a session until its connection is gone. One that the upstream ended has failed.
     fn measure_session(&self, connection: &Connection) {
         let (metrics, name) = (Arc::clone(&self.metrics), Arc::clone(&self.name));
         let (version, transport) = (connection.greeting().rules.name, self.transport.name());
-        let (mut notices, started) = (connection.notifications(), Instant::now());
+        let (closed, started) = (connection.closed_future(), Instant::now());
         tokio::spawn(async move {
-            while !matches!(notices.recv().await, Err(RecvError::Closed)) {}
-            let labels = [version, transport, "", &*name];
+            let lost = closed.await.filter(|closed| !closed.by_us);
+            let error = lost.map(|closed| ErrorType::Fault(closed.fault.kind).name());
+            let labels = [version, transport, error.as_deref().unwrap_or_default(), &*name];
             metrics.record(&table::CLIENT_SESSION_DURATION, &labels, started.elapsed());
         });
     }
@@ -176,6 +176,11 @@ impl<'a> RequestMeter<'a> {
         let how = translation(caller, self.rules, outcome);
         let labels = [caller.era.name(), self.rules.era.name(), how];
         self.metrics.metrics.count(&table::TRANSLATIONS, &labels);
+    }
+
+    /// Counts a request of the gateway itself, which has this outcome.
+    pub(crate) fn end_own(mut self, outcome: &Outcome) {
+        self.record(CallOutcome::of(outcome, |fault| fault.foreign_code));
     }
 
     fn record(&mut self, outcome: CallOutcome) {

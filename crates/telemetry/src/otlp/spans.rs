@@ -222,11 +222,16 @@ impl<'a> CallSpans<'a> {
                 target,
                 rules,
                 transport,
+                server,
                 translation,
                 code,
             } => {
                 add_request(&mut attributes, method, target, rules);
                 add_transport(&mut attributes, *transport);
+                if let Some((host, port)) = server {
+                    attributes.text(semconv::SERVER_ADDRESS, host);
+                    attributes.number(semconv::SERVER_PORT, i64::from(*port));
+                }
                 attributes.text(semconv::UPSTREAM, upstream);
                 attributes.text(semconv::TRANSLATION, translation.name());
                 if let Some(code) = code {

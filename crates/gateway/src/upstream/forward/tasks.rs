@@ -28,6 +28,7 @@ use crate::upstream::park::request_state::RequestState;
 use crate::upstream::park::{ParkedCalls, PreparedCall};
 use crate::upstream::relay;
 use crate::upstream::settings::UpstreamSettings;
+use crate::upstream::upstream_metrics::{RequestMeter, UpstreamMetrics};
 
 /// The minimum and the maximum interval between two polls of a task.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -36,6 +37,8 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Follows a task of an upstream to its end.
 pub(crate) struct TaskFollower<'a> {
     pub(crate) settings: &'a UpstreamSettings,
+    /// Measures the requests about the task, if metrics are counted.
+    pub(crate) metrics: Option<&'a UpstreamMetrics>,
     pub(crate) parked_calls: &'a Arc<ParkedCalls>,
     /// The session that the task belongs to.
     pub(crate) lease: UpstreamLease,
@@ -132,6 +135,8 @@ impl TaskFollower<'_> {
         let operation = Operation::TaskResult { id: id.to_owned() };
         let rules = self.lease.connection.greeting().rules;
         let observed = ObservedRequest::for_call(self.settings, self.context, &operation, rules);
+        let measured = operation.clone();
+        let meter = self.metrics.map(|metrics| RequestMeter::start(metrics, rules, &measured));
         let mut request = upstream_request::upstream_request(
             operation,
             self.context,
@@ -150,6 +155,9 @@ impl TaskFollower<'_> {
                 tap: observed.frame_tap(),
             };
             let outcome = self.parked_calls.run(beginning, self.lease, self.context).await;
+            if let Some(meter) = meter {
+                meter.end_own(&outcome);
+            }
             observed.end(&outcome);
             return outcome;
         }
@@ -157,6 +165,9 @@ impl TaskFollower<'_> {
         let mut call =
             connection.start_recorded_call(request, Arc::default(), observed.frame_tap());
         let outcome = relay::relay_call(&mut call, &mut self.lease, self.context).await;
+        if let Some(meter) = meter {
+            meter.end_own(&outcome);
+        }
         observed.end(&outcome);
         outcome
     }
@@ -199,10 +210,15 @@ impl TaskFollower<'_> {
         let rules = connection.greeting().rules;
         let observed = ObservedRequest::for_call(self.settings, self.context, &operation, rules);
         let trace = observed.trace(self.settings, self.context);
+        let measured = operation.clone();
+        let meter = self.metrics.map(|metrics| RequestMeter::start(metrics, rules, &measured));
         let request = self.task_request(operation, trace);
         let tap = observed.frame_tap();
         let mut call = connection.start_recorded_call(request, Arc::default(), tap);
         let outcome = call.outcome(drop).await;
+        if let Some(meter) = meter {
+            meter.end_own(&outcome);
+        }
         observed.end(&outcome);
         outcome
     }

@@ -169,6 +169,7 @@ impl UpstreamLists {
             capabilities,
             caller,
             settings: &self.settings,
+            metrics: self.sessions.metrics.as_deref(),
             purpose: FetchPurpose::Caller(context),
         };
         let listed = Box::pin(list_fetch::fetch(&mut fetcher, kind)).await?;

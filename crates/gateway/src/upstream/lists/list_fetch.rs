@@ -23,6 +23,7 @@ use crate::upstream::connections::pool::UpstreamLease;
 use crate::upstream::observed_request::ObservedRequest;
 use crate::upstream::relay;
 use crate::upstream::settings::{Naming, UpstreamSettings};
+use crate::upstream::upstream_metrics::{RequestMeter, UpstreamMetrics};
 
 /// The maximum number of pages and items of one list.
 const MAX_PAGES: usize = 1000;
@@ -56,6 +57,8 @@ pub(crate) struct ListFetcher<'a> {
     /// The caller, if it responds to the upstream's input requests meanwhile.
     pub(super) caller: Option<(&'a mut UpstreamLease, &'a Context)>,
     pub(super) settings: &'a UpstreamSettings,
+    /// Measures the requests, if metrics are counted.
+    pub(super) metrics: Option<&'a UpstreamMetrics>,
     /// What the requests are recorded for.
     pub(super) purpose: FetchPurpose<'a>,
 }
@@ -73,12 +76,13 @@ impl<'a> ListFetcher<'a> {
     pub(crate) fn for_gateway(
         connection: &'a Connection,
         settings: &'a UpstreamSettings,
+        metrics: Option<&'a UpstreamMetrics>,
         kind: ListKind,
     ) -> Self {
         let (method, rules) = (Operation::List(kind, None).method(), connection.greeting().rules);
         let work = settings.telemetry.start_work(method, settings.name(), rules, None);
         let purpose = FetchPurpose::Gateway(work);
-        Self { connection, capabilities: None, caller: None, settings, purpose }
+        Self { connection, capabilities: None, caller: None, settings, metrics, purpose }
     }
 
     fn observe(&self, operation: &Operation) -> ObservedRequest {
@@ -110,12 +114,19 @@ impl<'a> ListFetcher<'a> {
             request.options.capabilities = Arc::clone(capabilities);
         }
         let observed = self.observe(&request.operation);
+        let trace = observed.own_trace(self.settings);
+        (request.options.meta, request.options.trace_headers) = (trace.meta, trace.headers);
+        let (rules, operation) = (self.connection.greeting().rules, request.operation.clone());
+        let meter = self.metrics.map(|metrics| RequestMeter::start(metrics, rules, &operation));
         let mut call =
             self.connection.start_recorded_call(request, [].into(), observed.frame_tap());
         let outcome = match &mut self.caller {
             None => call.outcome(drop).await,
             Some((lease, context)) => relay::relay_call(&mut call, lease, context).await,
         };
+        if let Some(meter) = meter {
+            meter.end_own(&outcome);
+        }
         observed.end(&outcome);
         outcome
     }

@@ -258,7 +258,8 @@ impl UpstreamLists {
     /// Fetches a list. Returns whether it has changed.
     async fn fetch_list(&self, connection: &Connection, kind: ListKind) -> Result<bool, Fault> {
         let started = Instant::now();
-        let mut fetcher = ListFetcher::for_gateway(connection, &self.settings, kind);
+        let metrics = self.sessions.metrics.as_deref();
+        let mut fetcher = ListFetcher::for_gateway(connection, &self.settings, metrics, kind);
         let listed = match list_fetch::fetch(&mut fetcher, kind).await {
             // Many upstreams have resources and do not implement templates.
             Err(fault) if kind == ListKind::Templates && is_method_not_found(&fault) => {
