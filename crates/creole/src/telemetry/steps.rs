@@ -23,6 +23,8 @@ pub struct Step {
     /// How long it took, or has taken until now. A [parked](StepKind::Parked) step lies before the call: it ended when
     /// the call started.
     pub duration: Duration,
+    /// How long a layer waited for the rest of the chain.
+    pub passed: Duration,
     /// Whether it has ended.
     pub is_ended: bool,
     /// Its span, if the call is sampled.

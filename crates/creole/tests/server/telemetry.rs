@@ -234,6 +234,10 @@ async fn layers_are_steps_with_their_decisions() {
         assert_eq!(layers(&record), steps, "{tool}");
         let parents: Vec<_> = record.steps().iter().map(|step| step.parent).collect();
         assert_eq!(parents, [None, Some(0)], "{tool}");
+        // The time of the rest of the chain is not its own.
+        let passed = record.steps()[1].passed;
+        assert_eq!(passed.is_zero(), attempts == 0, "{tool}");
+        assert!(tool != "slow" || passed >= Duration::from_millis(1), "{passed:?}");
     }
 }
 

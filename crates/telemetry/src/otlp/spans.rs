@@ -348,7 +348,8 @@ fn span_ids(steps: &[Step], root: SpanId) -> StepIds {
 fn is_shown(step: &Step, inner: Duration) -> bool {
     match step.kind {
         StepKind::Layer { decision: Decision::Passed, .. } => {
-            step.duration.saturating_sub(inner) > QUICK_LAYER
+            // Its tool or upstream may have no span.
+            step.duration.saturating_sub(inner.max(step.passed)) > QUICK_LAYER
         }
         _ => true,
     }

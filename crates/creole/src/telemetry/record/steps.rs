@@ -15,8 +15,19 @@ pub(super) struct StepSlot {
     started: Instant,
     /// How often the layer passed the call on.
     passes: u16,
+    /// When it passed the call on that it waits for.
+    passed_at: Option<Instant>,
     /// The last outcome that it got for that.
     passed: Option<CallOutcome>,
+}
+
+impl StepSlot {
+    /// The layer got the call back that it passed on, or the call has ended.
+    fn end_pass(&mut self) {
+        if let Some(since) = self.passed_at.take() {
+            self.step.passed += since.elapsed();
+        }
+    }
 }
 
 impl CallRecord {
@@ -103,6 +114,7 @@ impl CallRecord {
                 parent,
                 start,
                 duration: Duration::ZERO,
+                passed: Duration::ZERO,
                 is_ended: false,
                 span_id,
                 kind,
@@ -110,6 +122,7 @@ impl CallRecord {
             },
             started,
             passes: 0,
+            passed_at: None,
             passed: None,
         });
         Some(index)
@@ -122,6 +135,7 @@ impl CallRecord {
 
     pub(super) fn end_step(&self, index: Option<u16>, error: Option<ErrorType>) {
         self.with_slot(index, |slot| {
+            slot.end_pass();
             slot.step.duration = slot.started.elapsed();
             slot.step.is_ended = true;
             slot.step.error = error;
@@ -130,12 +144,18 @@ impl CallRecord {
 
     /// Counts that the layer of a step passes the call on.
     pub(crate) fn count_pass(&self, layer: Option<u16>) {
-        self.with_slot(layer, |slot| slot.passes = slot.passes.saturating_add(1));
+        self.with_slot(layer, |slot| {
+            slot.passes = slot.passes.saturating_add(1);
+            slot.passed_at = Some(Instant::now());
+        });
     }
 
     /// Sets the outcome that the layer of a step got for a call that it passed on.
     pub(crate) fn set_passed_outcome(&self, layer: Option<u16>, outcome: CallOutcome) {
-        self.with_slot(layer, |slot| slot.passed = Some(outcome));
+        self.with_slot(layer, |slot| {
+            slot.end_pass();
+            slot.passed = Some(outcome);
+        });
     }
 
     /// Records that the layer of a step changed the call or its outcome.
