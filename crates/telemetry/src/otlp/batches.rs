@@ -157,6 +157,8 @@ impl<M: MakeMessages> BatchExport<M> {
                 Err(SendError::Retry(..)) if is_last => return self.report.dropped(number),
                 Err(SendError::Retry(_, after)) => self.pause(backoff.next_wait(after)).await,
             }
+            // The queue is full while the collector is dead, and that is seen before its return.
+            self.report.dropped(self.queue.take_dropped());
         }
     }
 
@@ -318,6 +320,7 @@ mod tests {
             taken += u64::from(stage.queue.push(second, 2)) * 2;
             delay(Duration::from_secs(1)).await;
         }
+        assert!(stage.dropped() > 0, "they are counted while the collector is dead");
         delay(Duration::from_secs(300)).await;
         let sent: usize = stage.requests()[10..].iter().map(|(_, batch)| batch.len()).sum();
         assert_eq!(sent as u64, taken);
