@@ -4,6 +4,7 @@
 
 mod bounds;
 mod gateway;
+mod requests;
 mod rules;
 mod scraped;
 

@@ -10,7 +10,7 @@ use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, IF_MATCH, IF_NON
 use ::http::{HeaderValue, Method, Response, StatusCode, Version};
 use bytes::{Bytes, BytesMut};
 use creole::Principal;
-use creole::internal::http::{HttpHandler, IncomingBody, RequestHead};
+use creole::internal::http::{HttpHandler, IncomingBody, ListenerMetrics, RequestHead};
 use creole::internal::task::random_id;
 use creole::internal::telemetry::Telemetry;
 use creole::serve::http::{Drain, HttpLimits, Listener, Router};
@@ -119,7 +119,8 @@ impl AdminListener {
             started: (SystemTime::now(), Instant::now()),
         });
         let handler = AdminHandler { admin: Arc::clone(&admin), routes: api::routes() };
-        let router = Router::for_every_path(handler, Drain::new());
+        let measured = ListenerMetrics::new(admin.telemetry.metrics(), "admin");
+        let router = Router::for_every_path(handler, Drain::new()).measured(Some(measured));
         let serving = async {
             match self.socket {
                 Socket::Tcp(listener) => listener.serve(router).await,

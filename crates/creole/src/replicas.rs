@@ -8,6 +8,7 @@
 //! A process sends heartbeats and listens only after it [registers](Replicas::register) its first session or call.
 
 mod presence;
+mod replica_count;
 mod replica_request;
 mod replica_responses;
 
@@ -197,14 +198,21 @@ impl Replicas {
         ReplicaResponses::send(Arc::clone(&self.shared), to, target, request).await
     }
 
-    /// Counts the requests to other replicas from now on. The first call counts.
+    /// Counts the replicas and the requests to them from now on, if metrics are enabled. The first call counts. Must be
+    /// called within a tokio runtime.
     pub fn set_metrics(&self, metrics: &Arc<Metrics>) {
-        _ = self.shared.metrics.set(Arc::clone(metrics));
+        if metrics.is_enabled() && self.shared.metrics.set(Arc::clone(metrics)).is_ok() {
+            replica_count::start(&self.shared, metrics);
+        }
     }
 
     /// Notifies the other replicas that this process stops, so that they need not wait for its heartbeat to expire.
     pub async fn leave(&self) {
         self.shared.registrations().handlers.clear();
+        if self.shared.metrics.get().is_some() {
+            // If this fails, the replica counts a little longer.
+            _ = replica_count::leave(&self.shared).await;
+        }
         // If this fails, the heartbeat expires a little later.
         _ = self.shared.state.remove(&presence_path(&self.shared.name)).await;
     }

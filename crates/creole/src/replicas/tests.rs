@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use creole_test_wait::delay;
+use creole_test_wait::{delay, eventually, never_within};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, advance};
 
 use super::*;
+use crate::telemetry::metrics::SeriesValue;
 
 fn two() -> (Replicas, Replicas) {
     let state = State::default();
@@ -149,4 +150,30 @@ async fn no_records_are_left() {
     let _registration = second.register("a", run(echo)).await;
     let mut again = first.send(second.name(), "a", Bytes::from_static(b"x")).await.unwrap();
     assert_eq!(again.next().await.unwrap(), "x");
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_with_metrics_count_each_other() {
+    let state = State::default();
+    let counted = || {
+        let (replica, metrics) =
+            (Replicas::new(state.clone()).unwrap(), Arc::new(Metrics::default()));
+        metrics.enable();
+        replica.set_metrics(&metrics);
+        (replica, metrics)
+    };
+    let count = |metrics: &Arc<Metrics>| metrics.collect().value(&table::REPLICAS, &[]).cloned();
+    let [(_first, one), (second, two), (third, _three)] = [counted(), counted(), counted()];
+    let is = |number| Some(SeriesValue::Integer(number));
+    for metrics in [&one, &two] {
+        eventually("three replicas", || count(metrics) == is(3)).await;
+    }
+    second.leave().await;
+    drop(second);
+    eventually("one has left", || count(&one) == is(2)).await;
+    drop(third);
+    eventually("one has ended", || count(&one) == is(1)).await;
+    // A replica that is not counted announces nothing.
+    let _other = Replicas::new(state.clone()).unwrap();
+    never_within(HEARTBEAT_TTL, "it is counted", || count(&one) != is(1)).await;
 }

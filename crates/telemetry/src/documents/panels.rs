@@ -230,7 +230,11 @@ const STATE: &[Panel] = &[
     panel(
         "State and tasks",
         "short",
-        &[("sum by (status) (creole_tasks)", "tasks {{status}}"), ("creole_state_up", "state")],
+        &[
+            ("sum by (status) (creole_tasks)", "tasks {{status}}"),
+            ("creole_state_up", "state"),
+            ("max(creole_replicas)", "replicas"),
+        ],
     ),
 ];
 

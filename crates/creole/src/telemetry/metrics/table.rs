@@ -44,6 +44,7 @@ pub static ALL: &[&MetricDef] = &[
     &AUTH_ATTEMPTS,
     &STATE_UP,
     &STATE_OPERATIONS,
+    &REPLICAS,
     &REPLICA_REQUESTS,
     &AUDIT_LINES,
     &AUDIT_LOST,
@@ -277,6 +278,13 @@ pub static STATE_OPERATIONS: MetricDef = histogram(
     &[VERB, OUTCOME],
     "Duration of operations on the state that processes share.",
     STATE_BOUNDARIES,
+);
+/// Number of replicas that share the state, with this one.
+pub static REPLICAS: MetricDef = gauge(
+    "creole_replicas",
+    "creole.replicas",
+    &[],
+    "Number of replicas that share the state, with this one.",
 );
 /// Number of requests to other replicas.
 pub static REPLICA_REQUESTS: MetricDef = counter(
