@@ -137,21 +137,26 @@ fn run_search(args: &AuditSearchArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The page as JSON. Each line is written as it is in the log.
+/// The page as JSON. Each line is written as it is in the log. The text is made once, since a page may have megabytes.
 fn page_json(page: &AuditPage) -> String {
     let is_json = |line: &&str| serde_json::from_str::<&RawValue>(line).is_ok();
-    let items: Vec<&str> = page.lines.iter().map(|line| &**line).filter(is_json).collect();
-    let items = match items.is_empty() {
-        true => String::new(),
-        false => format!("\n    {}\n  ", items.join(",\n    ")),
-    };
-    let next = page.next.as_ref().map(|next| format!("  \"next\": {},\n", json!(next)));
-    format!(
-        "{{\n  \"items\": [{items}],\n{}  \"searchedBytes\": {},\n  \"complete\": {}\n}}\n",
-        next.unwrap_or_default(),
-        page.searched_bytes,
-        page.is_complete
-    )
+    let lines = page.lines.iter().map(|line| &**line).filter(is_json);
+    let mut text = String::from("{\n  \"items\": [");
+    let mut separator = "\n    ";
+    for line in lines {
+        text.push_str(separator);
+        text.push_str(line);
+        separator = ",\n    ";
+    }
+    text.push_str(if separator.starts_with(',') { "\n  ],\n" } else { "],\n" });
+    if let Some(next) = &page.next {
+        text.push_str(&format!("  \"next\": {},\n", json!(next)));
+    }
+    let AuditPage { searched_bytes, is_complete, .. } = page;
+    text.push_str(&format!(
+        "  \"searchedBytes\": {searched_bytes},\n  \"complete\": {is_complete}\n}}\n"
+    ));
+    text
 }
 
 /// A line for people: time, principal, method, target, outcome, duration and trace.

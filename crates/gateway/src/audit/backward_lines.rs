@@ -68,8 +68,10 @@ impl BackwardLines {
             self.end = 0;
         }
         let length = BLOCK.min(usize::try_from(self.start).unwrap_or(BLOCK));
-        self.buffer.truncate(self.end);
-        self.buffer.resize(length + self.end, 0);
+        // The buffer keeps its length, so that it is not filled with zeros for each block.
+        if self.buffer.len() < length + self.end {
+            self.buffer.resize(length + self.end, 0);
+        }
         self.buffer.copy_within(..self.end, length);
         self.start -= length as u64;
         self.file.seek(SeekFrom::Start(self.start))?;

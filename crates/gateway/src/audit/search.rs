@@ -1,11 +1,14 @@
-//! Searches audit logs, from the newest line to the oldest. There is no index: files are read backwards in blocks.
+//! Searches audit logs, from the newest line to the oldest. There is no index: files are read backwards in blocks. The
+//! lines that were written clearly after a period are skipped by bisection.
 //!
 //! A page ends when it is full or when its time is over. Its cursor continues there, also after the files were rotated.
 
 mod cursor;
+mod later_lines;
 mod query;
 #[cfg(test)]
 mod tests;
+mod time_text;
 
 use std::error::Error;
 use std::fs::File;
@@ -16,6 +19,7 @@ use std::{fmt, io};
 use crate::audit::backward_lines::BackwardLines;
 use crate::audit::log_files::{LogFiles, group};
 use cursor::{Cursor, LogPosition, file_number};
+use later_lines::skip_later_lines;
 pub use query::{AuditQuery, MAX_PAGE};
 use query::{LineFields, QueryFilter};
 
@@ -29,7 +33,7 @@ const LINES_PER_LOOK: u32 = 256;
 /// are not in the order of their times.
 const MAX_OLD_LINES: u32 = 10_000;
 
-/// Of the lines that do not match, one of this many is parsed for its time.
+/// Of the lines that do not match, the time of one of this many is looked at.
 const AGE_SAMPLE: u32 = 16;
 /// A page ends when its lines have this many bytes.
 const MAX_PAGE_BYTES: usize = 8 << 20;
@@ -89,7 +93,7 @@ fn search_within(
 ) -> Result<AuditPage, SearchError> {
     let filter = QueryFilter::new(query);
     let deadline = Instant::now() + time;
-    let mut logs = open_logs(files, query.cursor.as_deref())?;
+    let mut logs = open_logs(files, query.cursor.as_deref(), &filter)?;
     let mut page = AuditPage { is_complete: true, ..AuditPage::default() };
     let limit = query.limit.clamp(1, MAX_PAGE);
     let mut bytes = 0;
@@ -114,7 +118,11 @@ fn search_within(
     Ok(page)
 }
 
-fn open_logs(files: &[PathBuf], cursor: Option<&str>) -> Result<Vec<LogSearch>, SearchError> {
+fn open_logs(
+    files: &[PathBuf],
+    cursor: Option<&str>,
+    filter: &QueryFilter,
+) -> Result<Vec<LogSearch>, SearchError> {
     let groups = group(files);
     if groups.len() > MAX_LOGS {
         return Err(SearchError::TooManyLogs(groups.len()));
@@ -125,7 +133,8 @@ fn open_logs(files: &[PathBuf], cursor: Option<&str>) -> Result<Vec<LogSearch>, 
     }
     let places = cursor.map(|cursor| cursor.0).unwrap_or_default();
     let places = places.into_iter().map(Some).chain(std::iter::repeat(None));
-    groups.into_iter().zip(places).map(|(files, place)| LogSearch::open(files, place)).collect()
+    let logs = groups.into_iter().zip(places);
+    logs.map(|(files, place)| LogSearch::open(files, place, filter)).collect()
 }
 
 /// A line that was found and is not on the page yet.
@@ -148,7 +157,11 @@ struct LogSearch {
 }
 
 impl LogSearch {
-    fn open(paths: LogFiles, place: Option<LogPosition>) -> Result<Self, SearchError> {
+    fn open(
+        paths: LogFiles,
+        place: Option<LogPosition>,
+        filter: &QueryFilter,
+    ) -> Result<Self, SearchError> {
         // All are opened before the first is read, so that a rotation in between hides nothing.
         let open = |path: PathBuf| match File::open(&path) {
             Ok(file) => Ok((path, file)),
@@ -174,20 +187,33 @@ impl LogSearch {
                 if file_length(&path, &file)? < offset {
                     return Err(SearchError::Cursor);
                 }
-                log.begin(path, file, offset)?;
+                log.begin(path, file, offset, filter)?;
             }
         }
         log.older = older;
         Ok(log)
     }
 
-    fn begin(&mut self, path: PathBuf, file: File, offset: u64) -> Result<(), SearchError> {
-        let number = match file_number(&file) {
-            Ok(number) => number,
-            Err(error) => return Err(SearchError::File(path, error)),
-        };
-        self.current = Some((path, number, BackwardLines::new(file, offset)));
-        Ok(())
+    /// Begins to read a file backwards, from this offset or from the end of the period.
+    fn begin(
+        &mut self,
+        path: PathBuf,
+        mut file: File,
+        offset: u64,
+        filter: &QueryFilter,
+    ) -> Result<(), SearchError> {
+        let begun = file_number(&file).and_then(|number| {
+            let start = skip_later_lines(&mut file, offset, filter)?;
+            Ok((number, start))
+        });
+        match begun {
+            Err(error) => Err(SearchError::File(path, error)),
+            Ok((number, start)) => {
+                self.searched_bytes += start.read_bytes;
+                self.current = Some((path, number, BackwardLines::new(file, start.offset)));
+                Ok(())
+            }
+        }
     }
 
     /// Finds the next line, until the deadline.
@@ -200,7 +226,7 @@ impl LogSearch {
                     Some((_, file)) if filter.is_before(&file) => {}
                     Some((path, file)) => {
                         let length = file_length(&path, &file)?;
-                        self.begin(path, file, length)?;
+                        self.begin(path, file, length, filter)?;
                     }
                 }
                 continue;
@@ -219,18 +245,18 @@ impl LogSearch {
                 self.searched_bytes += end - offset;
                 self.old_lines += 1;
                 let may_match = filter.may_match(line);
-                if !may_match && !self.old_lines.is_multiple_of(AGE_SAMPLE) {
-                    continue;
-                }
-                let Some(fields) = LineFields::parse(line) else { continue };
-                if !filter.has_earliest_time() || filter.is_recent(&fields) {
+                let is_looked_at = may_match || self.old_lines.is_multiple_of(AGE_SAMPLE);
+                if is_looked_at && !filter.is_old(line) {
                     self.old_lines = 0;
                 }
                 if self.old_lines >= MAX_OLD_LINES {
                     self.is_done = true;
                     break;
                 }
-                if may_match && filter.matches(&fields) {
+                if may_match
+                    && let Some(fields) = LineFields::parse(line)
+                    && filter.matches(&fields)
+                {
                     self.found = Some(FoundLine::new(line, &fields, end));
                     break;
                 }

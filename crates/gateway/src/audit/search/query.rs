@@ -9,12 +9,19 @@ use creole_proto::model::format_timestamp;
 use memchr::memmem::Finder;
 use serde::Deserialize;
 
+use crate::audit::search::time_text::TimeTexts;
+
 /// The maximum number of lines of one page.
 pub const MAX_PAGE: usize = 10_000;
 
 /// How much older than the earliest time a line is that is certainly before it: several processes with clocks of their
 /// own may write to one log.
 const TIME_TOLERANCE: Duration = Duration::from_mins(10);
+
+/// The maximum time of a call. A line has the start of its call and is written at its end, so a line is at most this
+/// much older than one that was written before it. A configured call ends after a day, and a request for the result of
+/// a task after 25 hours.
+const MAX_CALL_TIME: Duration = Duration::from_hours(25);
 
 /// What a search looks for. Without a member, it finds every line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +80,8 @@ pub(super) struct QueryFilter {
     since: Option<String>,
     surely_before: Option<(String, SystemTime)>,
     until: Option<String>,
+    surely_after: Option<String>,
+    times: TimeTexts,
     trace: Option<String>,
 }
 
@@ -85,6 +94,8 @@ impl QueryFilter {
         let patterns =
             |word: &Option<String>| word.as_deref().map(|word| NamePatterns::new([word]));
         let surely_before = query.since.and_then(|since| since.checked_sub(TIME_TOLERANCE));
+        let surely_after =
+            query.until.and_then(|until| until.checked_add(MAX_CALL_TIME + TIME_TOLERANCE));
         Self {
             needles: words.collect(),
             principal: patterns(&query.principal),
@@ -93,21 +104,23 @@ impl QueryFilter {
             since: query.since.map(timestamp),
             surely_before: surely_before.map(|time| (timestamp(time), time)),
             until: query.until.map(timestamp),
+            surely_after: surely_after.map(timestamp),
+            times: TimeTexts::new(),
             trace,
         }
     }
 
     /// Whether a line may match.
     pub(super) fn may_match(&self, line: &[u8]) -> bool {
+        let is_within = |time: &[u8]| self.is_within_period(time);
         self.needles.iter().all(|needle| needle.find(line).is_some())
+            && (!self.has_period() || self.times.may_include(line, is_within))
     }
 
-    /// Whether a line is not certainly older than what is searched for.
-    pub(super) fn is_recent(&self, line: &LineFields<'_>) -> bool {
-        match (&self.surely_before, &line.time) {
-            (Some((earliest, _)), Some(time)) => **time >= **earliest,
-            _ => true,
-        }
+    /// Whether a line is certainly older than what is searched for.
+    pub(super) fn is_old(&self, line: &[u8]) -> bool {
+        let earliest = self.surely_before.as_ref().map(|(earliest, _)| earliest.as_bytes());
+        earliest.is_some_and(|earliest| self.times.last(line).is_some_and(|time| time < earliest))
     }
 
     /// Whether a file was last written before the earliest time.
@@ -119,9 +132,18 @@ impl QueryFilter {
         }
     }
 
-    /// Whether old lines end the search.
-    pub(super) fn has_earliest_time(&self) -> bool {
-        self.surely_before.is_some()
+    /// The time after which a line shows that no line behind it belongs to the period.
+    pub(super) fn surely_after(&self) -> Option<&str> {
+        self.surely_after.as_deref()
+    }
+
+    fn has_period(&self) -> bool {
+        self.since.is_some() || self.until.is_some()
+    }
+
+    fn is_within_period(&self, time: &[u8]) -> bool {
+        self.since.as_ref().is_none_or(|since| time >= since.as_bytes())
+            && self.until.as_ref().is_none_or(|until| !time.is_empty() && time <= until.as_bytes())
     }
 
     pub(super) fn matches(&self, line: &LineFields<'_>) -> bool {
@@ -139,8 +161,7 @@ impl QueryFilter {
             && (self.tool.is_none() || is_tool())
             && is(&self.outcome, &line.outcome)
             && is(&self.trace, &line.trace)
-            && self.since.as_ref().is_none_or(|since| time >= &**since)
-            && self.until.as_ref().is_none_or(|until| !time.is_empty() && time <= &**until)
+            && self.is_within_period(time.as_bytes())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tests of the search: found lines, pages, rotation between pages, and limits.
 
+mod plain_scan;
+
 use std::fs;
 use std::time::UNIX_EPOCH;
 
