@@ -9,15 +9,16 @@ mod checkpoint;
 mod parked_call;
 mod replica;
 pub(crate) mod request_state;
+mod slot_guard;
 mod slots;
 
 use creole::internal::sync::Mutex;
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use creole::internal::call::CancelReason;
 use creole::internal::client::PendingCall;
-use creole::internal::replicas::{Registration, ReplicaError, Replicas};
+use creole::internal::replicas::{ReplicaError, Replicas};
 use creole::internal::seal::digest;
 use creole::internal::telemetry::metrics::{Metrics, table};
 use creole::internal::telemetry::{FrameTap, ParkedEnd};
@@ -32,12 +33,11 @@ use creole::{Call, Context};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::upstream::connections::pool::{
-    EvictParkedCall, MAX_LANES, UpstreamLease, too_many_parked_calls,
-};
+use crate::upstream::connections::pool::{EvictParkedCall, MAX_LANES, UpstreamLease};
 use crate::upstream::observed_request::StepPlace;
 use crate::upstream::park::request_state::{AnsweredInput, ParkedState, RequestState};
 use parked_call::ParkedCall;
+use slot_guard::ParkSlotGuard;
 use slots::{ParkSlot, ParkSlotLookup, ParkSlots};
 
 /// The maximum number of parked calls per caller.
@@ -273,16 +273,7 @@ impl ParkedCalls {
         let given_up = Arc::new(Notify::new());
         let slot = ParkSlot::new(principal, commands, Arc::clone(&given_up), left);
         self.lock().insert(id.clone(), slot);
-        let parking = Arc::clone(self);
-        let (registration, written) = (None, None);
-        Ok(ParkSlotGuard {
-            parked_calls: parking,
-            id,
-            evicted: given_up,
-            registration,
-            checkpoint_version: written,
-            _released: leaving,
-        })
+        Ok(ParkSlotGuard::new(Arc::clone(self), id, given_up, leaving))
     }
 
     /// The parked calls: the start of the digest of the id, and the binding of the caller.
@@ -333,86 +324,6 @@ impl EvictParkedCall for ParkedCalls {
     }
 }
 
-/// The slot of one call, freed on drop.
-pub(super) struct ParkSlotGuard {
-    parked_calls: Arc<ParkedCalls>,
-    id: String,
-    evicted: Arc<Notify>,
-    /// The registration by which other replicas find the call.
-    registration: Option<Registration>,
-    /// The version of the stored checkpoint, if there is one.
-    checkpoint_version: Option<u64>,
-    _released: oneshot::Sender<()>,
-}
-
-impl ParkSlotGuard {
-    /// How long the input responses may take.
-    fn input_timeout(&self) -> Duration {
-        self.parked_calls.input_timeout
-    }
-
-    /// Parks the call with input requests of this many bytes. If its caller has too many parked calls, the oldest is
-    /// evicted. If all callers together have too many, the call is refused.
-    fn park(&self, bytes: usize) -> Result<(), Fault> {
-        if self.parked_calls.lock().park(&self.id, bytes) {
-            Ok(())
-        } else {
-            Err(too_many_parked_calls())
-        }
-    }
-
-    /// Registers the call for other replicas, if there may be any: its caller may return to one of them.
-    async fn register(&mut self) {
-        let Some(peers) =
-            self.parked_calls.replicas.as_ref().filter(|_| self.registration.is_none())
-        else {
-            return;
-        };
-        let (parking, id) = (Arc::downgrade(&self.parked_calls), self.id.clone());
-        let target = replica::call_target(&self.id);
-        let registration = peers.register(&target, move |request| {
-            tokio::spawn(replica::serve_replica_request(
-                Weak::clone(&parking),
-                id.clone(),
-                request,
-            ));
-        });
-        self.registration = Some(registration.await);
-    }
-
-    /// Whether another replica may repeat the call when this one has stopped.
-    fn has_replicas(&self) -> bool {
-        self.parked_calls.replicas.is_some()
-    }
-
-    /// Records that a caller returned. Returns false if the call was evicted meanwhile.
-    fn unpark(&self) -> bool {
-        self.parked_calls.lock().unpark(&self.id)
-    }
-
-    /// Counts the end of the time that it was parked.
-    fn count_end(&self, end: &'static str) {
-        self.parked_calls.count_end(end);
-    }
-
-    /// Whether the outcome of the call may be kept for a while.
-    fn keep_outcome(&self) -> bool {
-        self.parked_calls.lock().finish(&self.id)
-    }
-
-    /// Resolves when the call is evicted.
-    async fn wait_for_eviction(&self) {
-        self.evicted.notified().await;
-    }
-}
-
-impl Drop for ParkSlotGuard {
-    fn drop(&mut self) {
-        self.delete_checkpoint();
-        self.parked_calls.lock().remove(&self.id);
-    }
-}
-
 /// Whether a call has to be parked when its upstream sends input requests, because its caller accepts none while it
 /// waits. Tasks wait for input, whatever the caller supports.
 pub(super) fn needs_parking(
@@ -452,92 +363,4 @@ fn state_consumed() -> Fault {
     let detail = "`requestState` is not valid for this request";
     let data = Raw::from_value(&json!({"reason": "state_consumed"}));
     Fault::new(FaultKind::StateRefused, detail).with_data(data)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parked(parking: &Arc<ParkedCalls>, principal: &str) -> (ParkSlotGuard, Result<(), Fault>) {
-        let (commands, _) = mpsc::channel(1);
-        let slot = parking.add(principal, commands).unwrap();
-        let parked = slot.park(1);
-        (slot, parked)
-    }
-
-    #[tokio::test]
-    async fn the_oldest_call_of_a_caller_makes_room_and_those_of_others_stay() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
-        let (bobs, is_parked) = parked(&parking, "bob");
-        is_parked.unwrap();
-        let mut spots: Vec<_> =
-            (0..=MAX_PARKED_PER_CALLER).map(|_| parked(&parking, "alice")).collect();
-        assert!(spots.iter().all(|(_, parked)| parked.is_ok()));
-        let oldest = spots.remove(0).0;
-        oldest.wait_for_eviction().await;
-        assert!(!oldest.unpark(), "too late");
-        assert!(matches!(parking.lock().find(&oldest.id, "alice"), ParkSlotLookup::Evicted));
-        let id = oldest.id.clone();
-        drop(oldest);
-        assert!(
-            matches!(parking.lock().find(&id, "alice"), ParkSlotLookup::Evicted),
-            "also afterwards"
-        );
-        assert!(matches!(parking.lock().find(&id, "bob"), ParkSlotLookup::Unknown));
-        assert!(spots.iter().all(|(slot, _)| slot.unpark()) && bobs.unpark());
-    }
-
-    #[tokio::test]
-    async fn an_awaited_call_is_never_evicted() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
-        let slots: Vec<_> =
-            (0..MAX_PARKED_PER_CALLER).map(|_| parked(&parking, "alice").0).collect();
-        assert!(slots.iter().all(ParkSlotGuard::unpark));
-        assert!(parking.evict_oldest("alice").is_none());
-        assert!(slots[0].park(1).is_ok());
-        assert!(parking.evict_oldest("bob").is_none());
-    }
-
-    #[tokio::test]
-    async fn a_principal_without_calls_to_evict_is_refused_when_the_table_is_full() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
-        let all: Vec<_> = (0..64)
-            .map(|number| parked(&parking, &format!("{}", number / MAX_PARKED_PER_CALLER)))
-            .collect();
-        assert!(all.iter().all(|(_, parked)| parked.is_ok()));
-        let (_late, refused) = parked(&parking, "late");
-        assert_eq!(refused.unwrap_err().kind, FaultKind::Busy);
-        assert!(parked(&parking, "0").1.is_ok(), "the caller's oldest call is evicted");
-    }
-
-    #[tokio::test]
-    async fn ten_thousand_parked_calls_stay_within_the_limit_and_leak_nothing() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 10_000, None, &Arc::default());
-        let principal = |number: usize| format!("{}", number / MAX_PARKED_PER_CALLER);
-        let all: Vec<_> = (0..10_000).map(|number| parked(&parking, &principal(number))).collect();
-        assert!(all.iter().all(|(_, parked)| parked.is_ok()));
-        assert_eq!(parking.lock().usage(), (10_000, 10_000));
-        let (late, refused) = parked(&parking, "late");
-        assert_eq!(refused.unwrap_err().kind, FaultKind::Busy);
-        // A caller that returns frees a slot.
-        assert!(all[17].0.unpark());
-        assert!(late.park(1).is_ok());
-        let (_more, is_parked) = parked(&parking, &principal(0));
-        assert!(is_parked.is_ok(), "the caller's oldest call is evicted");
-        all[0].0.wait_for_eviction().await;
-        drop((all, late, _more));
-        let slots = parking.lock();
-        assert_eq!(slots.usage(), (0, 0));
-    }
-
-    #[tokio::test]
-    async fn input_requests_that_are_too_long_together_are_refused() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
-        let half = 40 * 1024 * 1024;
-        let spot = |name: &str| parking.add(name, mpsc::channel(1).0).unwrap();
-        let (first, second) = (spot("alice"), spot("bob"));
-        assert!(first.park(half).is_ok());
-        assert_eq!(second.park(half).unwrap_err().kind, FaultKind::Busy);
-        assert!(first.unpark() && second.park(half).is_ok());
-    }
 }

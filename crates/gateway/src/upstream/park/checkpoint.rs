@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::{ParkSlotGuard, ParkedCalls};
+use super::ParkedCalls;
+use super::slot_guard::ParkSlotGuard;
 use crate::upstream::park::request_state::{ParkedState, input_request_digest};
 
 /// How much longer than the call itself the checkpoint is kept.

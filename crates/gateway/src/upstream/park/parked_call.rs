@@ -21,9 +21,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::checkpoint::Checkpoint;
+use super::slot_guard::ParkSlotGuard;
 use super::{
-    CallerMessage, InputRound, ParkSlotGuard, PreparedCall, ResumeCommand, checkpoint,
-    state_consumed, state_expired,
+    CallerMessage, InputRound, PreparedCall, ResumeCommand, checkpoint, state_consumed,
+    state_expired,
 };
 use crate::upstream::connections::active_calls::OutOfBand;
 use crate::upstream::connections::pool::UpstreamLease;
