@@ -120,7 +120,10 @@ fn a_page_for_people_has_one_row_for_each_line() {
     assert_eq!((found.stdout.as_str(), found.stderr.as_str()), ("", "creole: no line matches\n"));
     let found = audit(folder.path(), &["search", "none.log"]);
     assert_eq!(found.code, Some(2));
-    assert!(found.stderr.contains("none.log"), "{}", found.stderr);
+    assert!(found.stderr.contains("cannot read `none.log`"), "{}", found.stderr);
     let found = audit(folder.path(), &["search", "a.log", "--since", "yesterday"]);
     assert_eq!(found.code, Some(2));
+    let found = audit(folder.path(), &["search", "a.log", "--since", "1h", "--until", "2h"]);
+    assert_eq!(found.code, Some(2));
+    assert!(found.stderr.contains("--since is later than --until"), "{}", found.stderr);
 }

@@ -106,6 +106,10 @@ fn verification_json(found: &Verification) -> Value {
 }
 
 fn run_search(args: &AuditSearchArgs) -> Result<(), Failure> {
+    if args.since.zip(args.until).is_some_and(|(since, until)| since > until) {
+        let message = "the period is empty: --since is later than --until; exchange them";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let query = AuditQuery {
         principal: args.principal.clone(),
         tool: args.tool.clone(),

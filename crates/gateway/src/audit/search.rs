@@ -65,7 +65,9 @@ pub enum SearchError {
 impl fmt::Display for SearchError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(path, error) => write!(formatter, "`{}`: {error}", path.display()),
+            Self::File(path, error) => {
+                write!(formatter, "cannot read `{}`: {error}", path.display())
+            }
             Self::Cursor => formatter.write_str(
                 "the cursor is invalid for these files, or its file was deleted; search again without it",
             ),
