@@ -225,5 +225,6 @@ pub mod telemetry {
 /// TLS to servers that are no HTTP servers.
 #[cfg(feature = "http")]
 pub mod tls {
+    pub use crate::client::transport::http::conn::connect_failure::describe_connect_failure;
     pub use crate::client::transport::tls::{Encrypted, TlsClient};
 }

@@ -434,7 +434,7 @@ async fn an_invalid_file_keeps_the_old_one_and_names_the_error() {
     fs::remove_file(&path).unwrap();
     assert_eq!(
         authenticator.reload().unwrap_err().to_string(),
-        format!("{shown}: the file does not exist")
+        format!("{shown}: the file does not exist; `creole passwd` creates it")
     );
     granted(authenticator.authenticate(Some(&header), None).await);
 }

@@ -87,7 +87,9 @@ pub fn read_credential_file(path: &Path) -> Result<String, AuthError> {
 
 fn read_text(path: &Path) -> Result<String, AuthError> {
     let cannot = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => AuthError::new("the file does not exist"),
+        std::io::ErrorKind::NotFound => {
+            AuthError::new("the file does not exist; `creole passwd` creates it")
+        }
         _ => AuthError::new(format!("cannot read the file: {error}")),
     };
     // Checked before it is opened, because opening a pipe would wait for a writer.

@@ -91,7 +91,7 @@ fn an_unreadable_file_is_refused() {
     write("latin1", b"# a\n# caf\xe9\n");
     write("huge", &vec![b'#'; 1024 * 1024 + 1]);
     let what = |name: &str| read_credential_file(&path(name)).unwrap_err();
-    assert_eq!(what("none").message, "the file does not exist");
+    assert_eq!(what("none").message, "the file does not exist; `creole passwd` creates it");
     assert_eq!(
         read_credential_file(folder.path()).unwrap_err().message,
         "it is not a regular file"

@@ -15,6 +15,11 @@ impl fmt::Display for ProxyFailure {
 
 impl Error for ProxyFailure {}
 
+/// Describes why a connection to a peer failed.
+pub fn describe_connect_failure(error: &std::io::Error) -> String {
+    describe_failure(error, true).0
+}
+
 /// Describes why a peer is unreachable, and returns the reason code.
 pub(crate) fn describe_failure(
     error: &(dyn Error + 'static),
@@ -67,11 +72,14 @@ fn describe_tls_error(error: &rustls::Error) -> String {
     let reason = error.to_string();
     match error {
         Error::InvalidMessage(_) => "does not support TLS; try `http://`".to_owned(),
-        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "cannot be trusted: the issuer of its certificate is unknown; add its certificate \
+        // Another authority may have the name of the issuer.
+        Error::InvalidCertificate(
+            CertificateError::UnknownIssuer
+            | CertificateError::BadSignature
+            | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. },
+        ) => "cannot be trusted: the issuer of its certificate is unknown; add its certificate \
                 authority with `--cacert FILE`, `ca_file` or SSL_CERT_FILE"
-                .to_owned()
-        }
+            .to_owned(),
         Error::InvalidCertificate(_) if reason.contains("CaUsedAsEndEntity") => {
             "cannot be trusted: its certificate is a CA certificate and not a server \
                 certificate; use a server certificate that the CA signed"
@@ -86,5 +94,28 @@ fn describe_io_error(kind: std::io::ErrorKind) -> &'static str {
         std::io::ErrorKind::ConnectionRefused => "refuses connections",
         std::io::ErrorKind::TimedOut => "did not accept the connection in time",
         _ => "cannot be found or reached",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_of_an_unknown_authority_says_what_to_do() {
+        use rustls::CertificateError;
+
+        let same_name = CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext {
+            signature_algorithm_id: vec![6, 8],
+            public_key_algorithm_id: vec![6, 9],
+        };
+        for reason in [CertificateError::UnknownIssuer, CertificateError::BadSignature, same_name] {
+            let error = std::io::Error::other(rustls::Error::InvalidCertificate(reason));
+            let described = describe_connect_failure(&error);
+            assert!(described.contains("is unknown; add its certificate authority"), "{described}");
+        }
+        let expired = rustls::Error::InvalidCertificate(CertificateError::Expired);
+        let described = describe_connect_failure(&std::io::Error::other(expired));
+        assert_eq!(described, "cannot be trusted: invalid peer certificate: Expired");
     }
 }
