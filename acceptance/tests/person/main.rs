@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod arguments;
+mod live_table;
 mod look;
 mod network;
 mod setup;

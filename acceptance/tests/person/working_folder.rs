@@ -3,13 +3,15 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::{fs, thread};
 
 use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use creole_acceptance::stage::stdio::binary;
+use creole_test_wait::blocking::eventually;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use tempfile::TempDir;
 
 /// A folder in which commands run, which is also the data directory and the home directory.
@@ -51,6 +53,76 @@ impl Sandbox {
     /// Runs `creole` with pipes and an empty stdin.
     pub(crate) fn run(&self, words: &[&str]) -> FinishedCommand {
         FinishedCommand::run(&mut self.command(words), "")
+    }
+}
+
+/// A command that runs at a terminal, at which a user types and reads.
+pub(crate) struct TerminalSession {
+    child: Child,
+    person: File,
+    shown: Arc<Mutex<String>>,
+    /// How much of the shown text was waited for.
+    seen: usize,
+}
+
+impl TerminalSession {
+    /// Starts a command at a terminal of this width. All standard streams are the terminal.
+    pub(crate) fn start(command: &mut Command, width: u16) -> Self {
+        let (person, process) = terminal(width);
+        let handle = || process.try_clone().expect("a handle");
+        let child = command.stdin(handle()).stderr(handle()).stdout(handle()).spawn();
+        let child = child.expect("the binary runs");
+        command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::null());
+        let shown = Arc::new(Mutex::new(String::new()));
+        let (mut screen, kept) = (person.try_clone().expect("a handle"), Arc::clone(&shown));
+        thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(count @ 1..) = screen.read(&mut chunk) {
+                let text = String::from_utf8_lossy(&chunk[..count]);
+                kept.lock().expect("no panic").push_str(&text);
+            }
+        });
+        Self { child, person, shown, seen: 0 }
+    }
+
+    fn text(&self) -> String {
+        self.shown.lock().expect("no panic").clone()
+    }
+
+    /// Waits until this text is shown, after the text that was waited for before.
+    #[track_caller]
+    pub(crate) fn until_shown(&mut self, text: &str) {
+        let missing = || format!("`{text}` is not shown:\n{:?}", &self.text()[self.seen..]);
+        let end = eventually(missing, || {
+            let shown = self.text();
+            shown[self.seen..].find(text).map(|at| self.seen + at + text.len())
+        });
+        self.seen = end;
+    }
+
+    /// Presses keys.
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.person.write_all(keys.as_bytes()).expect("the terminal takes it");
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the end of the command. Returns its code and whether the terminal echoes again.
+    pub(crate) fn end(&mut self) -> (Option<i32>, bool) {
+        let ended = || self.child.try_wait().expect("its status");
+        let status = eventually("the command does not end", ended);
+        let modes = tcgetattr(&self.person).expect("its modes").local_modes;
+        (status.code(), modes.contains(LocalModes::ECHO | LocalModes::ICANON))
+    }
+}
+
+impl Drop for TerminalSession {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -8,6 +8,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The width of a terminal that does not report one.
 const DEFAULT_WIDTH: usize = 80;
 
+/// The rows of a terminal that does not report them.
+const DEFAULT_ROWS: usize = 24;
+
 /// The minimum width for text beside its label. With less, it is placed below the label.
 const MIN_TEXT_WIDTH: usize = 24;
 
@@ -26,6 +29,17 @@ impl Layout {
     /// Without wrapping and colours.
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { width: None, has_colours: false };
+
+    /// A terminal of this width, without colours.
+    #[cfg(test)]
+    pub(crate) fn of_width(width: usize) -> Self {
+        Self { width: Some(width), has_colours: false }
+    }
+
+    /// The rows of the terminal of stdout.
+    pub(crate) fn rows_of_stdout() -> usize {
+        io::stdout().rows().filter(|rows| *rows > 0).unwrap_or(DEFAULT_ROWS)
+    }
 
     /// The layout of stdout.
     pub(crate) fn of_stdout() -> Self {
@@ -171,6 +185,8 @@ pub(crate) fn has_ansi() -> bool {
 /// A stream that knows the size of its terminal.
 trait Terminal {
     fn columns(&self) -> Option<usize>;
+
+    fn rows(&self) -> Option<usize>;
 }
 
 #[cfg(unix)]
@@ -178,12 +194,20 @@ impl<T: std::os::fd::AsFd> Terminal for T {
     fn columns(&self) -> Option<usize> {
         rustix::termios::tcgetwinsize(self).ok().map(|size| usize::from(size.ws_col))
     }
+
+    fn rows(&self) -> Option<usize> {
+        rustix::termios::tcgetwinsize(self).ok().map(|size| usize::from(size.ws_row))
+    }
 }
 
 #[cfg(not(unix))]
 impl<T> Terminal for T {
     fn columns(&self) -> Option<usize> {
         env::var("COLUMNS").ok()?.parse().ok()
+    }
+
+    fn rows(&self) -> Option<usize> {
+        env::var("LINES").ok()?.parse().ok()
     }
 }
 

@@ -1,18 +1,22 @@
 //! `creole top`: a live table of the upstreams of a running process.
 
+mod interrupts;
 mod keys;
+mod screen;
 mod table;
 
 use std::io;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use creole_admin::AdminClient;
-use serde_json::Value;
+use creole_admin::{AdminClient, AdminError};
 use tokio::runtime::Builder;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use self::interrupts::{Interrupt, Interrupts};
 use self::keys::{Key, RawTerminal};
+use self::screen::{Picture, Screen};
 use self::table::View;
 pub(super) use self::table::duration;
 use super::{client, failure};
@@ -24,8 +28,6 @@ use crate::output::layout::Layout;
 
 /// The time between two redraws.
 const REFRESH: Duration = Duration::from_secs(1);
-/// Moves to the first cell and erases the screen.
-const ERASE: &str = "\x1b[H\x1b[2J";
 
 /// Runs the verb.
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
@@ -47,45 +49,97 @@ async fn once(client: &AdminClient, as_json: bool) -> Result<(), Failure> {
     match as_json {
         true => output::write_data(&format!("{overview}\n")),
         false => {
-            let lines = table::overview(&overview, &View::default(), Layout::of_stdout());
+            let lines = table::overview(&overview, &View::default(), Layout::of_stdout(), None);
             output::write_data(&format!("{}\n", lines.join("\n")))
         }
     }
 }
 
-/// Redraws the table until a key ends it.
+/// Redraws the table until a key or a signal ends it. Keys work also while the process does not answer.
 async fn live(client: &AdminClient) -> Result<(), Failure> {
-    let (terminal, mut keys) = RawTerminal::open()
-        .map_err(|error| Failure::Call(format!("cannot use the terminal: {error}")))?;
+    let cannot = |error: io::Error| Failure::Call(format!("cannot use the terminal: {error}"));
+    let mut interrupts = Interrupts::new().map_err(cannot)?;
+    let (terminal, mut keys) = RawTerminal::open().map_err(cannot)?;
+    let (chosen, wanted) = watch::channel(None);
+    let (sender, mut pictures) = watch::channel(None);
+    let fetching = fetch(client, wanted, &sender);
+    tokio::pin!(fetching);
     let mut view = View::default();
     let mut ticks = interval(REFRESH);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut overview = Value::Null;
     let ended = loop {
         tokio::select! {
-            _ = ticks.tick() => match client.get("/overview").await {
-                Ok(answer) => overview = answer,
-                Err(error) => break Err(failure(error)),
-            },
+            error = &mut fetching => break Err(lost(error)),
+            _ = pictures.changed() => {}
+            _ = ticks.tick() => {}
             key = keys.recv() => match key {
                 None | Some(Key::Quit) => break Ok(()),
-                Some(key) => view.press(key, &overview),
+                Some(key) => {
+                    if let Some(picture) = &*pictures.borrow() {
+                        view.press(key, &picture.overview);
+                    }
+                    chosen.send_if_modified(|name| {
+                        let is_other = name.as_deref() != view.shown_upstream();
+                        *name = view.shown_upstream().map(str::to_owned);
+                        is_other
+                    });
+                }
+            },
+            interrupt = interrupts.next() => match interrupt {
+                Interrupt::Resize => {}
+                Interrupt::End => break Ok(()),
             },
         }
-        let layout = Layout::of_stdout();
-        let lines = match view.shown_upstream() {
-            None => table::overview(&overview, &view, layout),
-            Some(name) => match client.get(&format!("/upstreams/{}", escaped(name))).await {
-                Ok(upstream) => table::upstream(&upstream, layout),
-                Err(error) => vec![error.message],
-            },
+        let screen = Screen::of_stdout();
+        let text = match &*pictures.borrow() {
+            None => continue,
+            Some(picture) => screen.draw(picture, &view),
         };
-        if let Err(error) = output::write_data(&format!("{ERASE}{}", lines.join("\r\n"))) {
+        if let Err(error) = output::write_data(&text) {
             break Err(error);
         }
     };
     drop(terminal);
     ended
+}
+
+/// Fetches what is shown from time to time, and at once when another upstream is wanted. Ends with the first failure.
+async fn fetch(
+    client: &AdminClient,
+    mut wanted: watch::Receiver<Option<String>>,
+    pictures: &watch::Sender<Option<Picture>>,
+) -> AdminError {
+    loop {
+        let name = wanted.borrow_and_update().clone();
+        let overview = match client.get("/overview").await {
+            Ok(overview) => overview,
+            Err(error) => return error,
+        };
+        let upstream = match &name {
+            None => None,
+            Some(name) => {
+                let answer = client.get(&format!("/upstreams/{}", escaped(name))).await;
+                Some((name.clone(), answer.map_err(|error| error.message)))
+            }
+        };
+        pictures.send_replace(Some(Picture::new(overview, upstream)));
+        tokio::select! {
+            () = sleep(REFRESH) => {}
+            // The sender lives as long as this future.
+            _ = wanted.changed() => {}
+        }
+    }
+}
+
+/// The failure of a table whose process no longer answers.
+fn lost(error: AdminError) -> Failure {
+    let is_answered = error.status.is_some();
+    match failure(error) {
+        Failure::Call(message) if !is_answered => {
+            Failure::Call(format!("{message}; the process may have ended"))
+        }
+        failure => failure,
+    }
 }
 
 /// A name as a part of a path.

@@ -49,9 +49,10 @@ impl RawTerminal {
         let (keys, read) = mpsc::channel(16);
         // The thread ends with the process: it waits for a key.
         std::thread::spawn(move || {
-            let mut bytes = [0; 16];
+            let mut bytes = [0; 64];
             while let Ok(count) = io::stdin().read(&mut bytes) {
-                if count == 0 || keys.blocking_send(key(&bytes[..count])).is_err() {
+                let pressed = keys_of(&bytes[..count]);
+                if count == 0 || pressed.into_iter().any(|key| keys.blocking_send(key).is_err()) {
                     return;
                 }
             }
@@ -78,17 +79,27 @@ impl Drop for RawTerminal {
     }
 }
 
-/// The key that a terminal sends as these bytes.
+/// The keys that a terminal sends as these bytes. Keys that are pressed fast come together.
 #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix terminals are read"))]
-fn key(bytes: &[u8]) -> Key {
-    match bytes {
-        [b'q' | 3 | 4, ..] => Key::Quit,
-        [b'\r' | b'\n', ..] => Key::Enter,
-        b"\x1b[A" | b"\x1bOA" | b"k" => Key::Up,
-        b"\x1b[B" | b"\x1bOB" | b"j" => Key::Down,
-        [0x1b, ..] => Key::Escape,
-        [letter, ..] => Key::Letter(char::from(*letter)),
-        [] => Key::Escape,
+fn keys_of(mut bytes: &[u8]) -> Vec<Key> {
+    let mut keys = Vec::new();
+    loop {
+        let (key, rest) = match bytes {
+            [] => return keys,
+            [0x1b, b'[' | b'O', b'A', rest @ ..] | [b'k', rest @ ..] => (Some(Key::Up), rest),
+            [0x1b, b'[' | b'O', b'B', rest @ ..] | [b'j', rest @ ..] => (Some(Key::Down), rest),
+            // Another key, such as the arrow to the left: its last byte is a letter or `~`.
+            [0x1b, b'[' | b'O', rest @ ..] => {
+                let end = rest.iter().position(|byte| (0x40..=0x7e).contains(byte));
+                (None, &rest[end.map_or(rest.len(), |end| end + 1)..])
+            }
+            [0x1b, rest @ ..] => (Some(Key::Escape), rest),
+            [b'q' | 3 | 4, rest @ ..] => (Some(Key::Quit), rest),
+            [b'\r' | b'\n', rest @ ..] => (Some(Key::Enter), rest),
+            [letter, rest @ ..] => (Some(Key::Letter(char::from(*letter))), rest),
+        };
+        keys.extend(key);
+        bytes = rest;
     }
 }
 
@@ -98,11 +109,22 @@ mod tests {
 
     #[test]
     fn keys_are_read_from_the_bytes_of_a_terminal() {
-        assert_eq!(key(b"\x1b[A"), Key::Up);
-        assert_eq!(key(b"\x1b[B"), Key::Down);
-        assert_eq!(key(b"\x1b"), Key::Escape);
-        assert_eq!(key(b"\r"), Key::Enter);
-        assert_eq!(key(b"e"), Key::Letter('e'));
-        assert_eq!((key(b"q"), key(b"\x03")), (Key::Quit, Key::Quit));
+        let only = |bytes: &[u8]| match keys_of(bytes)[..] {
+            [key] => key,
+            ref keys => panic!("{keys:?}"),
+        };
+        assert_eq!((only(b"\x1b[A"), only(b"\x1bOA"), only(b"k")), (Key::Up, Key::Up, Key::Up));
+        assert_eq!((only(b"\x1b[B"), only(b"j")), (Key::Down, Key::Down));
+        assert_eq!((only(b"\x1b"), only(b"\r")), (Key::Escape, Key::Enter));
+        assert_eq!(only(b"e"), Key::Letter('e'));
+        assert_eq!((only(b"q"), only(b"\x03")), (Key::Quit, Key::Quit));
+    }
+
+    #[test]
+    fn keys_that_come_together_are_all_read_and_unknown_ones_are_none() {
+        assert_eq!(keys_of(b"\x1b[B\x1b[B\r"), [Key::Down, Key::Down, Key::Enter]);
+        assert_eq!(keys_of(b"jjkq"), [Key::Down, Key::Down, Key::Up, Key::Quit]);
+        assert_eq!(keys_of(b"\x1b[D\x1b[5~\x1b[1;5Ce"), [Key::Letter('e')]);
+        assert_eq!(keys_of(b"\x1b["), []);
     }
 }

@@ -21,6 +21,9 @@ const COLUMNS: [(&str, bool); 9] = [
     ("NOTE", false),
 ];
 
+/// The maximum number of shown alerts.
+const MAX_ALERTS: usize = 3;
+
 /// What is shown, and in which order.
 #[derive(Debug, Default)]
 pub(super) struct View {
@@ -42,6 +45,20 @@ enum Order {
     Latency,
     Errors,
     Calls,
+}
+
+impl Order {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Configured => "as configured",
+            Self::Name => "by name",
+            Self::State => "by state",
+            Self::Rate => "by rate",
+            Self::Latency => "by latency",
+            Self::Errors => "by errors",
+            Self::Calls => "by calls",
+        }
+    }
 }
 
 impl View {
@@ -70,6 +87,17 @@ impl View {
             }
             Key::Quit => {}
         }
+    }
+
+    /// The order, and the keys of the table.
+    fn keys_text(&self) -> [String; 2] {
+        let order = self.order.text();
+        [
+            format!(
+                "sorted {order}; n name, s state, r rate, l latency, e errors, a calls, c config"
+            ),
+            "up and down choose an upstream, Enter shows it, q quits".to_owned(),
+        ]
     }
 
     /// The upstream that is shown alone.
@@ -101,30 +129,69 @@ impl View {
     }
 }
 
-/// The lines of the overview.
-pub(super) fn overview(overview: &Value, view: &View, layout: Layout) -> Vec<String> {
+/// The lines of the overview. A live table has this many rows, a chosen upstream, and a line about its keys.
+pub(super) fn overview(
+    overview: &Value,
+    view: &View,
+    layout: Layout,
+    rows: Option<usize>,
+) -> Vec<String> {
+    let mut lines = vec![fitted(&totals(overview), layout).to_owned(), String::new()];
+    let upstreams = view.sorted(overview);
+    let alerts = overview["alerts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let alerts: Vec<String> =
+        alerts.iter().map(|alert| printable(&format!("! {}", text(alert, "text")))).collect();
+    let keys = rows.map(|_| view.keys_text()).unwrap_or_default();
+    let chosen = rows.map(|_| view.chosen.min(upstreams.len().saturating_sub(1)));
+    let cells: Vec<[String; 9]> = upstreams.iter().map(|row| row_cells(row)).collect();
+    let mut table = aligned(&cells, layout, chosen);
+    if upstreams.is_empty() {
+        table.push(fitted("There are no upstreams.", layout).to_owned());
+    }
+    let Some(rows) = rows else {
+        lines.extend(table);
+        lines.extend(alerts.iter().map(|alert| layout.bad(alert)));
+        return lines;
+    };
+    // The rows of the upstreams are the last ones to go.
+    let mut free = rows.saturating_sub(lines.len() + 2);
+    let mut below: Vec<String> = Vec::new();
+    let mut add = |line: &str, style: &dyn Fn(&str) -> String| {
+        if free > 1 {
+            below.push(style(fitted(line, layout)));
+            free -= 1;
+        }
+    };
+    alerts.iter().take(MAX_ALERTS).for_each(|alert| add(alert, &|line| layout.bad(line)));
+    if let Some(more) = alerts.len().checked_sub(MAX_ALERTS + 1) {
+        add(&format!("! and {} more", more + 1), &|line| layout.bad(line));
+    }
+    keys.iter().for_each(|line| add(line, &|line| layout.faint(line)));
+    let titles = table.remove(0);
+    lines.push(titles);
+    let shown = free + 1;
+    let chosen = chosen.unwrap_or(0);
+    let skipped = (chosen + 1).saturating_sub(shown);
+    lines.extend(table.into_iter().skip(skipped).take(shown));
+    lines.extend(below);
+    lines.truncate(rows);
+    lines
+}
+
+/// The line with the totals.
+fn totals(overview: &Value) -> String {
     let (totals, minute) = (&overview["totals"], &overview["rates"]["minute"]);
     let count = |member: &str| totals[member].as_u64().unwrap_or(0);
     let ratio = minute["error_ratio"].as_f64().unwrap_or(0.0) * 100.0;
-    let mut lines = vec![
-        format!(
-            "calls/s {:.1}   errors {ratio:.1} %   p95 {}   in flight {}   calls {}   sessions {}   parked {}",
-            minute["calls_per_second"].as_f64().unwrap_or(0.0),
-            duration(&minute["p95_ms"]),
-            count("active"),
-            count("calls"),
-            count("sessions"),
-            count("parked"),
-        ),
-        String::new(),
-    ];
-    let rows = view.sorted(overview);
-    let cells: Vec<[String; 9]> = rows.iter().map(|row| row_cells(row)).collect();
-    lines.extend(aligned(&cells, layout, layout.width().is_some().then_some(view.chosen)));
-    for alert in overview["alerts"].as_array().into_iter().flatten() {
-        lines.push(layout.bad(&printable(&format!("! {}", text(alert, "text")))));
-    }
-    lines
+    format!(
+        "calls/s {:.1}   errors {ratio:.1} %   p95 {}   in flight {}   calls {}   sessions {}   parked {}",
+        minute["calls_per_second"].as_f64().unwrap_or(0.0),
+        duration(&minute["p95_ms"]),
+        count("active"),
+        count("calls"),
+        count("sessions"),
+        count("parked"),
+    )
 }
 
 fn row_cells(row: &Value) -> [String; 9] {
@@ -157,26 +224,52 @@ fn aligned(cells: &[[String; 9]], layout: Layout, chosen: Option<usize>) -> Vec<
             }
         };
         let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
-        let line = printable(cells.join("  ").trim_end());
-        layout
-            .width()
-            .map_or(line.clone(), |width| truncated(&line, width.saturating_sub(1)).to_string())
+        cells.join("  ")
+    };
+    // The mark shows the chosen row also without colours.
+    let marked = |index: Option<usize>, line: String| {
+        let mark = match (chosen, index) {
+            (None, _) => "",
+            (Some(chosen), Some(index)) if chosen == index => "> ",
+            (Some(_), _) => "  ",
+        };
+        fitted(&printable(format!("{mark}{line}").trim_end()), layout).to_owned()
     };
     let titles: Vec<String> = COLUMNS.iter().map(|(title, _)| (*title).to_owned()).collect();
-    let mut lines = vec![layout.heading(&line(&titles))];
+    let mut lines = vec![layout.heading(&marked(None, line(&titles)))];
     for (index, row) in cells.iter().enumerate() {
-        let text = line(row);
+        let text = marked(Some(index), line(row));
         lines.push(if chosen == Some(index) { layout.name(&text) } else { text });
     }
     lines
 }
 
-/// The lines of one upstream.
-pub(super) fn upstream(upstream: &Value, layout: Layout) -> Vec<String> {
-    let mut lines = vec![layout.heading(&printable(&text(upstream, "name"))), String::new()];
+/// The part of a line that fits into the terminal.
+pub(super) fn fitted(line: &str, layout: Layout) -> &str {
+    layout.width().map_or(line, |width| truncated(line, width.saturating_sub(1)))
+}
+
+/// The lines of one upstream, or why it cannot be shown, in this many rows.
+pub(super) fn upstream(upstream: Result<&Value, &str>, layout: Layout, rows: usize) -> Vec<String> {
+    let mut lines = match upstream {
+        Ok(upstream) => upstream_lines(upstream, layout),
+        Err(message) => vec![fitted(message, layout).to_owned()],
+    };
+    lines.truncate(rows.saturating_sub(2));
+    lines.extend([String::new(), fitted("Escape returns, q quits.", layout).to_owned()]);
+    lines.truncate(rows);
+    lines
+}
+
+fn upstream_lines(upstream: &Value, layout: Layout) -> Vec<String> {
+    let name = printable(&text(upstream, "name"));
+    let mut lines = vec![layout.heading(fitted(&name, layout)), String::new()];
     let mut add = |label: &str, value: String| {
         if !value.is_empty() {
-            lines.push(printable(&format!("{label:<12} {value}")));
+            let plain = |text: &str| text.to_owned();
+            let before = format!("{label:<12} ");
+            let entry = layout.entry(&before, plain, printable(&value).trim_end(), plain);
+            lines.extend(entry.lines().map(|line| fitted(line, layout).to_owned()));
         }
     };
     add("state", text(upstream, "state"));
@@ -194,7 +287,11 @@ pub(super) fn upstream(upstream: &Value, layout: Layout) -> Vec<String> {
         format!("{}, {}", duration(&upstream["p50_ms"]), duration(&upstream["p95_ms"])),
     );
     for list in upstream["lists"].as_array().into_iter().flatten() {
-        add(&text(list, "kind"), format!("{} {}", list["items"], text(list, "failure")));
+        let kind = match &*text(list, "kind") {
+            "resourceTemplates" => "templates".to_owned(),
+            kind => kind.to_owned(),
+        };
+        add(&kind, format!("{} {}", list["items"], text(list, "failure")));
     }
     for excluded in upstream["excluded"].as_array().into_iter().flatten() {
         add("excluded", excluded.as_str().unwrap_or_default().to_owned());
@@ -203,7 +300,6 @@ pub(super) fn upstream(upstream: &Value, layout: Layout) -> Vec<String> {
     for line in upstream["last_error"]["stderr"].as_array().into_iter().flatten() {
         add("  stderr", line.as_str().unwrap_or_default().to_owned());
     }
-    lines.extend([String::new(), "Escape returns, q quits.".to_owned()]);
     lines
 }
 
@@ -242,7 +338,7 @@ mod tests {
 
     #[test]
     fn the_table_is_aligned_and_shows_no_control_characters() {
-        let lines = overview(&example(), &View::default(), Layout::PLAIN);
+        let lines = overview(&example(), &View::default(), Layout::PLAIN, None);
         assert_eq!(
             lines[0],
             "calls/s 4.2   errors 0.3 %   p95 41.0 ms   in flight 3   calls 8430   sessions 4   parked 1"
