@@ -28,9 +28,9 @@ async fn follow(client: &AdminClient, args: &TraceArgs) -> Result<(), Failure> {
     // The stream is open before the list is read, so that no call is missed in between.
     let mut events = client.events(&format!("/calls?live=1{filter}")).await.map_err(failure)?;
     if !args.next && !args.follow {
-        let last = client.get(&format!("/calls?limit=20{filter}")).await.map_err(failure)?;
+        let last = client.get(&format!("/calls?limit=100{filter}")).await.map_err(failure)?;
         let mut calls = last["items"].as_array().into_iter().flatten();
-        if let Some(call) = calls.find(|call| is_meant(call)) {
+        if let Some(call) = calls.find(|call| is_meant(call, args)) {
             return show(client, call, args.json).await;
         }
     }
@@ -44,19 +44,24 @@ async fn follow(client: &AdminClient, args: &TraceArgs) -> Result<(), Failure> {
         if let Some(missed) = data["missed"].as_u64().filter(|missed| *missed > 0) {
             output::write_message(&format!("creole: {missed} calls were missed"));
         }
-        for call in data["items"].as_array().into_iter().flatten().filter(|call| is_meant(call)) {
+        let calls = data["items"].as_array().into_iter().flatten();
+        for call in calls.filter(|call| is_meant(call, args)) {
             show(client, call, args.json).await?;
             if !args.follow {
                 return Ok(());
             }
         }
     }
-    Err(Failure::Call("the admin listener ended the stream".to_owned()))
+    let ended = "the admin listener ended the stream; the process may be shutting down";
+    Err(Failure::Call(ended.to_owned()))
 }
 
-/// Whether a call has ended. The work of the gateway itself is not meant.
-fn is_meant(call: &Value) -> bool {
-    call["state"] == "ended" && call["via"] != "gateway"
+/// Whether a call has ended and is meant. The work of the gateway itself is not meant, and neither is the start of a
+/// session or a list, unless a method is wanted.
+fn is_meant(call: &Value, args: &TraceArgs) -> bool {
+    let has_target = call["target"].as_str().is_some_and(|target| !target.is_empty());
+    let is_wanted = has_target || args.method.is_some();
+    is_wanted && call["state"] == "ended" && call["via"] != "gateway"
 }
 
 fn filter(args: &TraceArgs) -> String {
@@ -86,7 +91,7 @@ fn lines(call: &Value) -> Vec<String> {
     let text = |member: &str| call[member].as_str().unwrap_or_default();
     let mut revisions = text("revision").to_owned();
     if let Some(other) = call["upstream_revision"].as_str() {
-        revisions = format!("{revisions} -> {other} ({})", text("translation"));
+        revisions = format!("{revisions} -> {other} ({})", translation(text("translation")));
     }
     let outcome = match (call["fault"].as_str(), call["code"].as_i64()) {
         (Some(fault), Some(code)) => format!("{fault} ({code})"),
@@ -100,12 +105,14 @@ fn lines(call: &Value) -> Vec<String> {
         text("target"),
         duration(&call["duration_ms"]),
     );
-    let client = &call["client"];
+    let client = ["name", "version"].map(|part| call["client"][part].as_str().unwrap_or_default());
+    let client = match client {
+        ["", _] => "unknown".to_owned(),
+        client => client.join(" ").trim_end().to_owned(),
+    };
     let mut lines = vec![printable(&title)];
     lines.push(printable(&format!(
-        "  client     {} {} as {} over {}, server {}, {}",
-        client["name"].as_str().unwrap_or("unknown"),
-        client["version"].as_str().unwrap_or_default(),
+        "  client     {client} as {} over {}, server {}, {}",
         text("principal"),
         text("transport"),
         text("server"),
@@ -119,6 +126,14 @@ fn lines(call: &Value) -> Vec<String> {
     let steps = call["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
     lines.extend(steps.iter().map(|step| printable(&step_line(step, depth(step, steps)))));
     lines
+}
+
+/// The translation between two revisions, in words.
+fn translation(name: &str) -> &str {
+    match name {
+        "none" => "not translated",
+        name => name,
+    }
 }
 
 /// How deep a step is among the steps of its call.
@@ -151,7 +166,7 @@ fn step_line(step: &Value, depth: usize) -> String {
             text("target"),
             text("revision"),
             text("transport"),
-            text("translation"),
+            translation(text("translation")),
         ),
         "input_request" => format!("input request {} in round {}", text("input"), step["round"]),
         "parked" => format!("parked: {}", text("end")),
