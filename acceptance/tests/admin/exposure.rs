@@ -1,9 +1,11 @@
 //! Where the listener is, what it needs to be reachable, and the headers of its answers.
 
 use std::fs;
+use std::process::Command;
 
 use creole_acceptance::http::{ListeningServer, Request};
 use creole_acceptance::process_under_test::check;
+use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use serde_json::json;
 
 use super::{Admin, body, request};
@@ -127,17 +129,48 @@ fn a_unix_socket_serves_the_same() {
     let config =
         "[server]\nname = \"team\"\npacks = [\"echo\"]\n[admin]\nlisten = \"unix:admin.sock\"\n";
     fs::write(folder.path().join("creole.toml"), config).unwrap();
-    let file = folder.path().join("creole.toml").display().to_string();
-    let mut command = creole_acceptance::process_under_test::serve(
-        folder.path(),
-        &["--http", "127.0.0.1:0", &file],
-    );
+    let mut command =
+        creole_acceptance::process_under_test::serve(folder.path(), &["--http", "127.0.0.1:0"]);
     command.env("XDG_RUNTIME_DIR", folder.path());
-    let server = ListeningServer::other(command).unwrap();
-    server.until_said("unix:");
-    let mut top = std::process::Command::new(creole_acceptance::stage::stdio::binary().unwrap());
-    top.args(["top", "--once"]).env("XDG_RUNTIME_DIR", folder.path());
-    let shown = top.output().unwrap();
-    let text = String::from_utf8(shown.stdout).unwrap();
-    assert!(text.contains("UPSTREAM"), "{text} {}", String::from_utf8_lossy(&shown.stderr));
+    // The folder of the process is not the one of the command.
+    command.current_dir(folder.path()).arg("creole.toml");
+    let mut server = ListeningServer::other(command).unwrap();
+    server.until_said("`creole top` and `creole trace` use it");
+    let run = |words: &[&str]| {
+        let mut command = Command::new(creole_acceptance::stage::stdio::binary().unwrap());
+        command.args(words).env("XDG_RUNTIME_DIR", folder.path()).env_remove("CREOLE_ADMIN_KEY");
+        FinishedCommand::run(&mut command, "")
+    };
+    let shown = run(&["top", "--once"]).succeeded().stdout;
+    assert!(shown.contains("UPSTREAM") && shown.contains("There are no upstreams."), "{shown}");
+    let socket = folder.path().join("admin.sock");
+    let address = format!("unix:{}", socket.display());
+    run(&["top", "--once", "--admin", &address]).succeeded();
+    let console = run(&["console"]);
+    assert_eq!(console.code, Some(2), "{console:?}");
+    assert!(console.stderr.contains(&format!("a browser cannot open {address}")), "{console:?}");
+    server.stop().unwrap();
+    assert!(!socket.exists(), "the end removes the socket");
+    let links = fs::read_dir(folder.path().join("creole")).unwrap();
+    assert_eq!(links.count(), 0, "and the file of the link");
+}
+
+#[test]
+fn an_address_that_cannot_be_listened_on_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("plain"), "").unwrap();
+    let cases = [
+        ("unix:none/admin.sock", "the folder of the socket does not exist; create it, or choose"),
+        ("unix:plain", "there is a file that is no socket; remove it, or choose"),
+        ("192.0.2.1:9464\"\nusers = \"none.txt", "`creole passwd` creates it"),
+    ];
+    for (listen, expected) in cases {
+        let text = format!("[server]\npacks = [\"echo\"]\n[admin]\nlisten = \"{listen}\"\n");
+        fs::write(folder.path().join("creole.toml"), text).unwrap();
+        let words = ["--http", "127.0.0.1:0", "--insecure-admin", "creole.toml"];
+        let mut command = creole_acceptance::process_under_test::serve(folder.path(), &words);
+        let failed = FinishedCommand::run(command.current_dir(folder.path()), "");
+        assert_ne!(failed.code, Some(0), "{failed:?}");
+        assert!(failed.stderr.contains(expected), "{failed:?}");
+    }
 }

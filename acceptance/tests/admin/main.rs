@@ -67,6 +67,11 @@ impl Admin {
     }
 
     fn start(folder: TempDir, more: &str) -> Self {
+        Self::start_at(folder, more, " at http://")
+    }
+
+    /// Starts a server whose message has this text before the address of the admin listener.
+    pub(crate) fn start_at(folder: TempDir, more: &str, place: &str) -> Self {
         let config = CONFIG.replace("CREOLE", binary().unwrap().to_str().unwrap());
         let admin = format!("[admin]\nlisten = \"127.0.0.1:0\"\n{more}");
         fs::write(folder.path().join("creole.toml"), format!("{config}{admin}")).unwrap();
@@ -74,9 +79,9 @@ impl Admin {
         let mut command = serve(folder.path(), &["--http", "127.0.0.1:0", &file]);
         command.env("XDG_RUNTIME_DIR", folder.path());
         let server = ListeningServer::other(command).unwrap();
-        server.until_said(" at http://");
+        server.until_said(place);
         let log = server.log();
-        let start = log.find(" at http://").unwrap() + " at http://".len();
+        let start = log.find(place).unwrap() + place.len();
         let address = log[start..].split([';', '\n']).next().unwrap().trim().parse().unwrap();
         Self { server, folder, address }
     }
@@ -87,14 +92,19 @@ impl Admin {
     }
 
     /// The command `creole` of the same user.
-    pub(crate) fn creole(&self, words: &[&str]) -> FinishedCommand {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(binary().unwrap());
         command
             .args(words)
             .env("CREOLE_DATA_DIR", self.folder.path())
             .env_remove("CREOLE_ADMIN_KEY");
         command.env("XDG_RUNTIME_DIR", self.folder.path()).env("NO_COLOR", "1");
-        FinishedCommand::run(&mut command, "")
+        command
+    }
+
+    /// Runs the command.
+    pub(crate) fn creole(&self, words: &[&str]) -> FinishedCommand {
+        FinishedCommand::run(&mut self.command(words), "")
     }
 
     /// A bearer from the one-time link.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use ::http::{Method, Request, Response, Uri};
 use bytes::{Bytes, BytesMut};
-use creole::internal::tls::TlsClient;
+use creole::internal::tls::{TlsClient, describe_connect_failure};
 use creole_proto::framing::sse::SseDecoder;
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
@@ -41,6 +41,8 @@ pub enum AdminCredential {
 /// A client of the API. It opens a connection for each request.
 pub struct AdminClient {
     address: Address,
+    /// The trusted authorities, in PEM form. Without them, those of the system are trusted.
+    authorities: Option<Vec<u8>>,
     authorization: String,
 }
 
@@ -73,11 +75,16 @@ impl From<String> for AdminError {
 }
 
 impl AdminClient {
-    /// Signs in at an address such as `http://127.0.0.1:9464` or `unix:/run/creole/admin.sock`.
+    /// Signs in at an address such as `http://127.0.0.1:9464` or `unix:/run/creole/admin.sock`. Trusts these certificate
+    /// authorities, in PEM form, or else those of the system.
     ///
     /// # Errors
     /// When the address is invalid, the listener cannot be reached, or the credential is refused.
-    pub async fn sign_in(url: &str, credential: AdminCredential) -> Result<Self, AdminError> {
+    pub async fn sign_in(
+        url: &str,
+        credential: AdminCredential,
+        authorities: Option<Vec<u8>>,
+    ) -> Result<Self, AdminError> {
         let address = match url.strip_prefix(UNIX_PREFIX) {
             Some(path) => Address::Unix(path.into()),
             None => {
@@ -90,7 +97,7 @@ impl AdminClient {
                 })?)
             }
         };
-        let mut client = Self { address, authorization: String::new() };
+        let mut client = Self { address, authorities, authorization: String::new() };
         match credential {
             AdminCredential::Key(key) => client.authorization = format!("Bearer {key}"),
             AdminCredential::Link(link) => {
@@ -185,9 +192,13 @@ impl AdminClient {
                 if !is_tls {
                     return exchange(stream, request).await;
                 }
-                let encrypted = TlsClient::with_system_roots()?.connect(host, stream).await;
-                let failed = |error| format!("cannot connect to {uri}: {error}");
-                exchange(encrypted.map_err(failed)?, request).await
+                let tls = match &self.authorities {
+                    Some(authorities) => TlsClient::with_roots(authorities)?,
+                    None => TlsClient::with_system_roots()?,
+                };
+                let failed = |error| format!("{uri} {}", describe_connect_failure(&error));
+                let encrypted = tls.connect(host, stream).await.map_err(failed)?;
+                exchange(encrypted, request).await
             }
         }
     }
@@ -229,7 +240,12 @@ async fn exchange<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let failed = |error: hyper::Error| AdminError::from(format!("the request failed: {error}"));
+    let failed = |error: hyper::Error| match error.is_parse() {
+        true => "the address does not answer with HTTP; if the listener has TLS, write `https://`"
+            .to_owned()
+            .into(),
+        false => AdminError::from(format!("the request failed: {error}")),
+    };
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
     tokio::spawn(connection);
     sender.send_request(request).await.map_err(failed)

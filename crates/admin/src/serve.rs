@@ -76,6 +76,8 @@ impl AdminListener {
             #[cfg(unix)]
             AdminAddress::Unix(path) => {
                 let listener = creole::serve::http::UnixSocketListener::bind(path, limits)?;
+                // Commands find the socket from any folder.
+                let path = std::path::absolute(path)?;
                 (Socket::Unix(listener), format!("unix:{}", path.display()))
             }
             #[cfg(not(unix))]

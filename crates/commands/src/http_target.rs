@@ -64,7 +64,7 @@ fn address_with_headers(
 }
 
 /// The certificates of `--cacert`.
-fn ca_certificates(url: &str, file: &Path) -> Result<CaCertificates, Failure> {
+pub(crate) fn ca_certificates(url: &str, file: &Path) -> Result<CaCertificates, Failure> {
     if !url.starts_with("https://") {
         let description = "`--cacert` is only valid for https:// URLs";
         return Err(Failure::Usage(description.to_owned()));

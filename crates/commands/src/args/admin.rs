@@ -1,5 +1,7 @@
 //! The command lines of the verbs that use the admin listener of a running process.
 
+use std::path::PathBuf;
+
 use clap::Args as Group;
 
 /// Which process is meant.
@@ -9,14 +11,20 @@ pub(crate) struct AdminArgs {
     /// process of this user, if there is one. If the listener has users, `CREOLE_ADMIN_KEY` must hold a key.
     #[arg(long = "admin", value_name = "URL")]
     pub(crate) url: Option<String>,
+    /// A PEM file with the certificate authorities (CA) that are trusted for an `https` listener, instead of the
+    /// system's.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
 }
 
 /// `creole console`.
 #[derive(Debug, Group)]
 #[command(after_help = CONSOLE_EXAMPLES)]
 pub(crate) struct ConsoleArgs {
-    #[command(flatten)]
-    pub(crate) admin: AdminArgs,
+    /// The address of the admin listener, such as `http://127.0.0.1:9464`. Default: the process of this user, if there
+    /// is one.
+    #[arg(long = "admin", value_name = "URL")]
+    pub(crate) url: Option<String>,
 }
 
 const CONSOLE_EXAMPLES: &str = "\
@@ -24,7 +32,8 @@ Examples:
   creole console
   creole console --admin http://127.0.0.1:9464
 
-The link signs in once, within ten minutes. The process must have `[admin]` in its configuration.";
+The link signs in once, within ten minutes. The process must have `[admin]` in its configuration. If the listener has
+users, open its address in a browser and sign in with a name and a password.";
 
 /// `creole top`.
 #[derive(Debug, Group)]
@@ -46,8 +55,8 @@ Examples:
   creole top --once --json
   CREOLE_ADMIN_KEY=... creole top --admin https://gateway.example.com:9464
 
-Keys: n, s, r, l, e and a sort by name, state, rate, latency, errors and calls in flight. Up and down choose an upstream,
-Enter shows it, Escape returns, q quits.";
+Keys: n, s, r, l, e and a sort by name, state, rate, latency, errors and calls, and c as configured. Up and down choose
+an upstream, Enter shows it, Escape returns, q quits.";
 
 /// `creole trace`.
 #[derive(Debug, Group)]
@@ -64,7 +73,7 @@ pub(crate) struct TraceArgs {
     /// Only calls of this principal.
     #[arg(long, value_name = "NAME")]
     pub(crate) principal: Option<String>,
-    /// Only calls of this method. Default: all methods.
+    /// Only calls of this method, such as `tools/list`. Default: calls of a tool, prompt, resource or task.
     #[arg(long, value_name = "METHOD")]
     pub(crate) method: Option<String>,
     /// Wait for the next call, also if there was one.

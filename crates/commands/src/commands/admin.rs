@@ -9,20 +9,32 @@ use creole_config::runtime_folder;
 
 use crate::args::AdminArgs;
 use crate::failure::Failure;
+use crate::http_target::ca_certificates;
 
 /// The variable with a key of the file of keys.
 const KEY_VARIABLE: &str = "CREOLE_ADMIN_KEY";
+/// What the address of a Unix socket begins with.
+pub(crate) const UNIX_PREFIX: &str = "unix:";
 
-/// What is said when no process is found.
-const HOW_TO_START: &str = "add `[admin]` to the configuration of a server and start it. For one with users, use --admin URL and CREOLE_ADMIN_KEY";
+/// What to do about a process that is not found.
+const HOW_TO_REACH: &str = "if it has users, use --admin URL and set CREOLE_ADMIN_KEY to a key";
 
-/// The links of running processes of this user that match the arguments.
-fn links(args: &AdminArgs) -> Vec<AdminLink> {
-    let wanted = args.url.as_deref().map(|url| url.trim_end_matches('/'));
+/// The links of running processes of this user, or of the one at this address.
+fn links(url: Option<&str>) -> Vec<AdminLink> {
+    let wanted = url.map(absolute);
     let folder = runtime_folder();
     let links = folder.as_deref().map(read_links).unwrap_or_default();
-    let is_meant = |link: &AdminLink| wanted.is_none_or(|wanted| link.url == wanted);
+    let is_meant = |link: &AdminLink| wanted.as_ref().is_none_or(|wanted| link.url == *wanted);
     links.into_iter().filter(|link| is_meant(link) && is_running(link.pid)).collect()
+}
+
+/// The address as processes write it: without a slash at the end, and with the whole path of a socket.
+fn absolute(url: &str) -> String {
+    let socket = url.strip_prefix(UNIX_PREFIX).and_then(|path| std::path::absolute(path).ok());
+    match socket {
+        Some(path) => format!("{UNIX_PREFIX}{}", path.display()),
+        None => url.trim_end_matches('/').to_owned(),
+    }
 }
 
 #[cfg(unix)]
@@ -41,17 +53,17 @@ fn is_running(_: u32) -> bool {
 /// The only link of a running process.
 ///
 /// # Errors
-/// When there is none, or more than one.
-fn only_link(args: &AdminArgs) -> Result<AdminLink, Failure> {
-    let mut links = links(args);
-    match (links.len(), &args.url) {
+/// When there is none, or more than one. The message says what to do about a process that has users.
+fn only_link(url: Option<&str>, about_users: &str) -> Result<AdminLink, Failure> {
+    let mut links = links(url);
+    match (links.len(), url) {
         (1, _) => Ok(links.remove(0)),
-        (0, Some(url)) => {
-            let message = format!("no process of this user listens on {url} without users");
-            Err(Failure::Refused(message))
-        }
+        (0, Some(url)) => Err(Failure::Refused(format!(
+            "no process of this user listens on {url} without users; {about_users}"
+        ))),
         (0, None) => Err(Failure::Refused(format!(
-            "no process of this user has an admin listener without users; {HOW_TO_START}"
+            "no process of this user has an admin listener without users; add `[admin]` to the \
+                configuration of a server and start it; {about_users}"
         ))),
         _ => {
             let urls: Vec<String> = links.into_iter().map(|link| link.url).collect();
@@ -74,20 +86,24 @@ pub(crate) async fn client(args: &AdminArgs) -> Result<AdminClient, Failure> {
                 format!("{KEY_VARIABLE} needs the address of its listener: use --admin URL");
             return Err(Failure::Usage(message));
         }
-        (None, _) => {
-            let link = only_link(args).map_err(|failure| match (failure, &args.url) {
-                (Failure::Refused(message), Some(_)) => Failure::Refused(format!(
-                    "{message}; if it has users, set {KEY_VARIABLE} to a key"
-                )),
-                (failure, _) => failure,
-            })?;
+        (None, url) => {
+            let link = only_link(url.as_deref(), HOW_TO_REACH)?;
             (link.url.clone(), AdminCredential::Link(link))
         }
     };
-    AdminClient::sign_in(&url, credential).await.map_err(failure)
+    let authorities = args.cacert.as_deref().map(|file| ca_certificates(&url, file)).transpose()?;
+    let authorities = authorities.map(|authorities| authorities.pem().to_vec());
+    AdminClient::sign_in(&url, credential, authorities).await.map_err(failure)
 }
 
 /// The failure of a request to the API.
 pub(crate) fn failure(error: AdminError) -> Failure {
-    Failure::Call(error.message)
+    let has_key = std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty());
+    match error.status {
+        Some(401) if has_key => Failure::Call(format!(
+            "the key in {KEY_VARIABLE} is not accepted; use one of the file that `keys_file` of \
+                `[admin]` names"
+        )),
+        _ => Failure::Call(error.message),
+    }
 }

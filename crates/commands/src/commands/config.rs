@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use creole::auth::ProtectedResource;
+use creole_admin::AdminAddress;
 use creole_config::describe::reference::reference;
 use creole_config::describe::schema::schema;
 use creole_config::plan::admin::AdminPlan;
@@ -100,6 +101,7 @@ fn admin_line(plan: &AdminPlan, is_insecure: bool) -> Result<String, Failure> {
             let (users, keys) = known.count();
             format!("{}, {}", counted(users, "user"), counted(keys, "key"))
         }
+        None if matches!(plan.listen, AdminAddress::Unix(_)) => "for this user".to_owned(),
         None => "sign in with `creole console`".to_owned(),
     };
     let console = if plan.console { ", console" } else { "" };

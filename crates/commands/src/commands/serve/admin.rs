@@ -1,12 +1,14 @@
 //! The admin listener of a process.
 
 use std::io;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use creole::internal::telemetry::Telemetry;
-use creole_admin::{AdminHost, AdminListener, AdminSettings};
+use creole_admin::{AdminAddress, AdminHost, AdminListener, AdminSettings};
 use creole_config::plan::admin::AdminPlan;
 use creole_config::{Plan, admin_settings};
+use tokio::task::JoinHandle;
 
 use super::prerequisites::{certificates, reload_certificates};
 use super::signals::Reload;
@@ -42,35 +44,58 @@ pub(super) async fn bind(
     let Some(admin) = &plan.admin else { return Ok(None) };
     let settings = settings(admin, is_insecure)?;
     telemetry.enable_metrics();
-    let cannot = |error: io::Error| match error.kind() {
-        io::ErrorKind::AddrInUse => Failure::Serve(format!(
-            "cannot listen on {}: the address is in use by another program; stop it, or choose \
-                another address with `listen` of `[admin]`",
-            admin.listen
-        )),
-        _ => Failure::Serve(format!("cannot listen on {}: {error}", admin.listen)),
-    };
+    let cannot = |error| listen_failure(&admin.listen, &error);
     Ok(Some(AdminListener::bind(settings).await.map_err(cannot)?))
 }
 
-/// Serves the admin listener until the process ends, and tells the user where it is. Returns what reads the files of
-/// users and keys again.
+/// The reason why the address cannot be listened on, with a suggestion.
+fn listen_failure(listen: &AdminAddress, error: &io::Error) -> Failure {
+    let other = "choose another address with `listen` of `[admin]`";
+    let reason = match (error.kind(), listen) {
+        (ErrorKind::AddrInUse, _) => {
+            format!("the address is in use by another program; stop it, or {other}")
+        }
+        (ErrorKind::NotFound, AdminAddress::Unix(_)) => {
+            format!("the folder of the socket does not exist; create it, or {other}")
+        }
+        (ErrorKind::PermissionDenied, _) => format!("{error}; {other}"),
+        (ErrorKind::AlreadyExists, AdminAddress::Unix(_)) => {
+            format!("there is a file that is no socket; remove it, or {other}")
+        }
+        (ErrorKind::AddrNotAvailable, _) => {
+            format!("it is not an address of this machine; {other}")
+        }
+        _ => error.to_string(),
+    };
+    Failure::Serve(format!("cannot listen on {listen}: {reason}"))
+}
+
+/// The message about a listener: where it is, and how it is used.
+fn announcement(settings: &AdminSettings, url: &str) -> String {
+    let (what, how) = match (&settings.listen, &settings.authenticator) {
+        // A browser cannot open a socket.
+        (AdminAddress::Unix(_), _) => {
+            ("the admin API is at", "; `creole top` and `creole trace` use it")
+        }
+        (_, None) if settings.console => {
+            let how = "; `creole console` prints a link that signs in";
+            ("the console and the admin API are at", how)
+        }
+        (_, Some(_)) if settings.console => ("sign in to the console at", ""),
+        _ => ("the admin API is at", ""),
+    };
+    format!("creole: {what} {url}{how}")
+}
+
+/// Serves the admin listener until its task is aborted, and tells the user where it is. Returns also what reads the files
+/// of users and keys again.
 pub(super) fn start(
     listener: AdminListener,
     host: impl AdminHost,
     telemetry: &Telemetry,
-) -> Vec<Reload> {
+) -> (Vec<Reload>, JoinHandle<()>) {
     let settings = listener.settings();
-    let what = match (settings.console, &settings.authenticator) {
-        (true, None) => "the console and the admin API are at",
-        (true, Some(_)) => "sign in to the console at",
-        (false, _) => "the admin API is at",
-    };
-    let how = match &settings.authenticator {
-        None => "; `creole console` prints a link that signs in",
-        Some(_) => "",
-    };
-    let message = format!("creole: {what} {}{how}", listener.url());
+    let message = announcement(settings, listener.url());
     let mut reloads: Vec<Reload> = Vec::new();
     if let Some(known) = settings.authenticator.clone() {
         reloads.push(Box::new(move || {
@@ -86,6 +111,5 @@ pub(super) fn start(
     // The one-time link is there before the user is told of it.
     let serving = listener.serve(host, telemetry);
     output::write_message(&message);
-    tokio::spawn(serving);
-    reloads
+    (reloads, tokio::spawn(serving))
 }

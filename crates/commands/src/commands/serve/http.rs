@@ -72,10 +72,12 @@ async fn listen(
     }
     let renewal = reloader(plan, args, &export, served, callers, ClientScope::Many)?;
     renewal.watch();
-    if let Some(admin) = admin {
+    let admin = admin.map(|admin| {
         let process = AdminProcess::with_http(&renewal, http, endpoints, &drain);
-        reloads.extend(admin::start(admin, process, export.telemetry()));
-    }
+        let (reload, task) = admin::start(admin, process, export.telemetry());
+        reloads.extend(reload);
+        task
+    });
     let result = signals::listen(drain, Arc::clone(&renewal), reloads);
     result.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
     output::write_message(&connection_hint(plan, http, address));
@@ -88,6 +90,11 @@ async fn listen(
     McpEndpoint::serve(listener, router).await;
     renewal.close().await;
     export.shut_down().await;
+    if let Some(admin) = admin {
+        // The end of the task removes the socket and the file of the link.
+        admin.abort();
+        _ = admin.await;
+    }
     Ok(())
 }
 

@@ -43,7 +43,7 @@ pub(super) fn run(plan: &Plan, args: &ServeArgs) -> Result<(), Failure> {
         renewal.watch();
         let mut reloads = Vec::new();
         if let Some(admin) = admin {
-            reloads = admin::start(admin, AdminProcess::new(&renewal), export.telemetry());
+            (reloads, _) = admin::start(admin, AdminProcess::new(&renewal), export.telemetry());
         }
         if renewal.has_file() {
             let result = signals::listen_for_reloads(&renewal, reloads);
