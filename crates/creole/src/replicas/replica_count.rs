@@ -1,5 +1,5 @@
-//! Counts the replicas that share a state, for the metrics: each appends its name to a log from time to time, and reads
-//! who else did.
+//! Counts the replicas that share a state, for the metrics: each replica appends its name to a log from time to time,
+//! and reads the names of the others there.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::state::{LogRetention, State, StateError};
 use crate::telemetry::metrics::{Metrics, table};
 
 /// The log of names.
-const LOG: &str = "peers";
+const LOG: &str = "replicas";
 
 /// How much of the log is kept: more than one reads.
 const RETENTION: LogRetention = LogRetention { entries: 4096, ttl: Duration::from_secs(60) };

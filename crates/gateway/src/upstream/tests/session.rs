@@ -162,17 +162,14 @@ struct RecordingClient<'a> {
 #[derive(Default)]
 struct ReceivedMessages(Mutex<Vec<String>>);
 
+type Response<'a> = BoxFuture<'a, InputResponse>;
+
 impl ClientChannel for ReceivedMessages {
     fn send_event(&self, _: CallKey, _: Event) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    fn request_input(
-        &self,
-        _: CallKey,
-        _: InputRequest,
-        _: Option<Raw>,
-    ) -> BoxFuture<'_, InputResponse> {
+    fn request_input(&self, _: CallKey, _: InputRequest, _: Option<Raw>) -> Response<'_> {
         Box::pin(std::future::ready(Err("no".to_owned())))
     }
 

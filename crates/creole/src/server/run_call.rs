@@ -1,0 +1,100 @@
+//! Starts and runs the calls of a server.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use creole_proto::fault::{Fault, FaultKind};
+use creole_proto::model::TaskPreference;
+use creole_proto::operation::{Operation, Outcome};
+use creole_proto::server::Call as Started;
+
+use super::ServiceCore;
+use crate::call::catch_panic::CatchPanic;
+use crate::call::{Call, CallTelemetry, Canceller, ClientChannel, Context, Origin, Round};
+use crate::chain::{BoxFuture, Next};
+use crate::input;
+use crate::registry::RunMode;
+use crate::telemetry::request_log;
+
+impl ServiceCore {
+    /// Starts a call. `telemetry` is what the telemetry follows of it.
+    pub(super) fn start_call(
+        self: Arc<Self>,
+        started: Started,
+        channel: Arc<dyn ClientChannel>,
+        origin: Origin,
+        telemetry: Option<Arc<CallTelemetry>>,
+    ) -> (BoxFuture<'static, Outcome>, Canceller) {
+        let Started { key, operation, caller, .. } = started;
+        let context = Context::new(key, caller, origin, channel, self.debug, telemetry);
+        let cancelled = context.canceller();
+        (Box::pin(self.run_call(Call { operation, context })), cancelled)
+    }
+
+    /// Runs one call in place or as a task.
+    async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
+        let caller = call.context.caller();
+        let mode = match &call.operation {
+            Operation::CallTool { name, .. } => self.registry.run_mode(name, &call.context),
+            _ => Ok(RunMode::InPlace),
+        };
+        match mode {
+            Err(fault) => return fault.into(),
+            // The rare paths are boxed, so that the future of every call is small.
+            Ok(RunMode::Task) => return Box::pin(self.make_task(call)).await,
+            Ok(RunMode::InPlace) => {}
+        }
+        let kept =
+            (caller.task_preference != TaskPreference::Never).then(|| Box::new(call.clone()));
+        match (self.run_in_place(call).await, kept) {
+            (Outcome::Detach(state), Some(mut call)) => {
+                if state.is_some() {
+                    call.context = call.context.with_round(Round { state, ..Round::default() });
+                }
+                Box::pin(self.make_task(*call)).await
+            }
+            (done, _) => done,
+        }
+    }
+
+    /// Creates a task that runs the call through the whole chain.
+    async fn make_task(self: Arc<Self>, call: Call) -> Outcome {
+        let shared = Arc::clone(&self);
+        let run = move |call: Call| -> BoxFuture<'static, Outcome> {
+            let shared = Arc::clone(&shared);
+            Box::pin(async move {
+                let tool = request_log::observed_tool(&call.operation);
+                let next = Next::new(&shared.chain, &shared.registry);
+                run_guarded(tool, next.start(call)).await
+            })
+        };
+        self.registry.tasks().create(call, Arc::new(run)).await
+    }
+
+    /// Runs one call in place: with its input rounds, caught panics and telemetry.
+    fn run_in_place(&self, call: Call) -> impl Future<Output = Outcome> {
+        let tool = request_log::observed_tool(&call.operation);
+        let next = Next::new(&self.chain, &self.registry);
+        run_guarded(
+            tool,
+            input::run_rounds(call, next, &self.sealer, self.profile.limits.input_timeout),
+        )
+    }
+}
+
+/// Runs a call, catches its panics and reports its tool to the telemetry.
+async fn run_guarded(
+    tool: Option<String>,
+    running: impl Future<Output = Outcome> + Unpin,
+) -> Outcome {
+    let observed = tool.map(|tool| (tool, Instant::now()));
+    let outcome = match CatchPanic(running).await {
+        Ok(outcome) => outcome,
+        // The text of a panic may contain paths and values, so it is not sent to the client.
+        Err(_) => Fault::new(FaultKind::Internal, "the server panicked").into(),
+    };
+    if let Some((tool, started)) = observed {
+        request_log::tool_ran(&tool, started.elapsed(), &outcome);
+    }
+    outcome
+}
