@@ -1,7 +1,7 @@
 //! The chain: middleware layers around an endpoint.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
@@ -55,6 +55,9 @@ pub trait CircuitBreaker {
     /// Its state.
     fn status(&self) -> BreakerStatus;
 
+    /// When it began to refuse calls, and when it let them pass again, oldest first.
+    fn changes(&self) -> Vec<BreakerChange>;
+
     /// Lets calls pass again.
     fn reset(&self);
 }
@@ -68,6 +71,15 @@ pub struct BreakerStatus {
     pub failures: u32,
     /// How long calls are refused.
     pub wait: Option<Duration>,
+}
+
+/// A circuit breaker began to refuse calls, or let them pass again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerChange {
+    /// When.
+    pub at: SystemTime,
+    /// Whether it refuses calls from then on.
+    pub is_open: bool,
 }
 
 /// A layer around an endpoint: it may reject, delay or change a call, or rewrite its outcome.

@@ -32,9 +32,9 @@ pub mod credentials {
 /// Endpoints, and the operations on all layers of a chain.
 pub mod chain {
     pub use crate::chain::{
-        BreakerStatus, CircuitBreaker, Endpoint, ViewerClass, admits_unlisted, definitions_changed,
-        reassign_names, resource_updated, rewrite_definition, rewrite_input_request,
-        save_definitions, unmatched_patterns, viewer_class, withheld_fault,
+        BreakerChange, BreakerStatus, CircuitBreaker, Endpoint, ViewerClass, admits_unlisted,
+        definitions_changed, reassign_names, resource_updated, rewrite_definition,
+        rewrite_input_request, save_definitions, unmatched_patterns, viewer_class, withheld_fault,
     };
 }
 
@@ -187,7 +187,7 @@ pub mod sync {
 
 /// Ids of tasks.
 pub mod task {
-    pub use crate::task::random_id;
+    pub use crate::task::{InspectedTask, random_id};
 }
 
 /// Records of calls, and their readers.
@@ -200,8 +200,8 @@ pub mod telemetry {
     pub use crate::telemetry::metrics::Metrics;
     pub use crate::telemetry::outcome::{CallEnd, CallOutcome, ErrorType};
     pub use crate::telemetry::record::{
-        CallRecord, CallStart, Detail, EarlierCall, FrameTap, ReaderGuard, RecordGuard,
-        RecordReader, StepGuard,
+        CallRecord, CallStart, Detail, EarlierCall, FrameTap, PayloadView, ReaderGuard,
+        RecordGuard, RecordReader, RefusedClientRequest, StepGuard,
     };
     pub use crate::telemetry::steps::{
         Decision, MAX_STEPS, ParkedEnd, Step, StepKind, Translation,

@@ -9,6 +9,7 @@ mod claims;
 mod create;
 mod follow;
 mod gauges;
+mod inspect;
 mod record;
 mod requests;
 mod store;
@@ -32,6 +33,7 @@ use serde_json::json;
 use tokio::sync::{Semaphore, broadcast};
 
 pub use creole_proto::model::TaskSupport;
+pub use inspect::InspectedTask;
 
 use crate::random;
 use crate::random::NoRandomBytes;
@@ -40,6 +42,7 @@ use crate::state::State;
 use crate::telemetry::metrics::Metrics;
 use claims::InputClaims;
 use gauges::TaskGauges;
+use inspect::KeptTasks;
 use record::TaskRecord;
 use store::{TaskKey, TaskStore};
 
@@ -99,6 +102,7 @@ struct TaskShared {
     claims: InputClaims,
     followed: Mutex<HashSet<String>>,
     gauges: TaskGauges,
+    kept: KeptTasks,
 }
 
 /// How many tasks are being worked on, and whether the heartbeat is running.
@@ -131,6 +135,7 @@ impl Tasks {
                 claims: InputClaims::default(),
                 followed: Mutex::default(),
                 gauges: TaskGauges::new(metrics),
+                kept: KeptTasks::default(),
             }),
         }
     }

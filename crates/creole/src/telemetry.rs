@@ -27,7 +27,12 @@ use metrics::Metrics;
 pub use modes::Modes;
 pub(crate) use modes::SharedModes;
 use outcome::CallEnd;
-use record::{CallRecord, EarlierCall, NewRecord, ReaderGuard, Readers, RecordGuard, RecordReader};
+#[cfg(feature = "http")]
+use record::RefusedClientRequest;
+use record::{
+    CallRecord, EarlierCall, NewRecord, PayloadView, ReaderGuard, Readers, RecordGuard,
+    RecordReader,
+};
 use trace::{CallTrace, IncomingTrace, Link, TraceSettings};
 
 /// The telemetry of a process. Clones share it. It survives reloads. Off by default.
@@ -168,6 +173,19 @@ impl Telemetry {
         C: FnOnce() -> Option<Implementation>,
     {
         new.into_late_record(readers, end.duration).end_late(end);
+    }
+
+    /// Tells the readers that a client was refused before it could call something.
+    #[cfg(feature = "http")]
+    pub(crate) fn report_refused_request(&self, request: &RefusedClientRequest<'_>) {
+        if self.modes().contains(Modes::RECORDS) {
+            self.shared.readers.all().iter().for_each(|reader| reader.request_refused(request));
+        }
+    }
+
+    /// Tells the readers that a person looked at the messages of a call.
+    pub fn report_payload_view(&self, view: &PayloadView<'_>) {
+        self.shared.readers.all().iter().for_each(|reader| reader.payloads_viewed(view));
     }
 
     fn update_reader_modes(&self) {

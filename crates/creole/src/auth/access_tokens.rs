@@ -88,7 +88,8 @@ impl LoadedCredentials {
         request: &AuthRequest<'_>,
     ) -> AuthDecision {
         let host = request.host();
-        if let Some(outcome) = refused_outcome(&decision) {
+        let outcome = refused_outcome(&decision);
+        if let Some(outcome) = outcome {
             self.attempts.count_token(outcome);
         }
         let challenge = match decision {
@@ -102,7 +103,10 @@ impl LoadedCredentials {
             TokenDecision::Throttled(wait) => Challenge::too_many_attempts(wait),
             TokenDecision::Unavailable(wait) => Challenge::unavailable(wait),
         };
-        AuthDecision::Refused(challenge)
+        AuthDecision::Refused(match outcome {
+            Some(outcome) => challenge.of(outcome, None),
+            None => challenge,
+        })
     }
 }
 

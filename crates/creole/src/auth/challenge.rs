@@ -3,11 +3,13 @@
 //! It says what to do and not what was wrong: an unknown user, a wrong password, a malformed header and an expired key
 //! get the same status, headers and body.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
+use super::denial::RefusedCaller;
 use super::requirement::Requirement;
 use super::resource::{DpopMode, ProtectedResource};
 use crate::principal::Principal;
@@ -16,7 +18,7 @@ use crate::principal::Principal;
 const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// The HTTP response for a refused caller.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Challenge {
     /// 401, 403, 429 or 503.
     pub status: StatusCode,
@@ -24,6 +26,15 @@ pub struct Challenge {
     pub headers: HeaderMap,
     /// A sentence for the user, as plain text.
     pub body: &'static str,
+    /// Who is refused and why. It is for operators, and the caller does not see it.
+    pub(crate) refused: Option<RefusedCaller>,
+}
+
+/// Two challenges are equal if their callers cannot tell them apart.
+impl PartialEq for Challenge {
+    fn eq(&self, other: &Self) -> bool {
+        (self.status, &self.headers, self.body) == (other.status, &other.headers, other.body)
+    }
 }
 
 /// The authentication schemes that a server offers.
@@ -171,7 +182,13 @@ impl Challenge {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Self { status, headers, body }
+        Self { status, headers, body, refused: None }
+    }
+
+    /// The same challenge for this caller.
+    pub(crate) fn of(mut self, reason: &'static str, principal: Option<&str>) -> Self {
+        self.refused = Some(RefusedCaller { reason, principal: principal.map(Arc::from) });
+        self
     }
 
     /// The challenge as a response.
@@ -262,8 +279,6 @@ const BUSY: &str = "Too many authentications are in progress. Try again later.\n
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::auth::ResourceSettings;
 

@@ -96,8 +96,14 @@ impl LoadedCredentials {
         result: Result<Principal, Denial>,
         request: &AuthRequest<'_>,
     ) -> AuthDecision {
-        let allowed =
-            result.and_then(|principal| self.check(&principal, request).map(|()| principal));
+        let allowed = result.and_then(|principal| match self.check(&principal, request) {
+            Ok(()) => Ok(principal),
+            Err(denial) => {
+                let (challenge, reason) = *denial;
+                let principal = Some(principal.id());
+                Err(Box::new((challenge.of(reason.description(), principal), reason)))
+            }
+        });
         let counted = allowed.as_ref().map_err(|denial| denial.1);
         self.attempts.count(request.authorization, counted);
         match allowed {
@@ -108,7 +114,10 @@ impl LoadedCredentials {
                 let (status, reason) = (challenge.status.as_u16(), reason.description());
                 let peer = request.peer.map(tracing::field::display);
                 tracing::warn!(status, reason, peer, "authentication failed");
-                AuthDecision::Refused(challenge)
+                AuthDecision::Refused(match challenge.refused {
+                    Some(_) => challenge,
+                    None => challenge.of(reason, None),
+                })
             }
         }
     }

@@ -94,6 +94,9 @@ impl Child {
         let tail = StderrTail::default();
         let log_name = program.log_stderr.then(|| program.name.clone());
         let meter = program.meter.clone();
+        if let Some(meter) = &meter {
+            meter.keep_tail(&tail);
+        }
         let draining = tokio::spawn(stderr::drain(stderr, log_name, meter, tail.clone()));
         let (stop, stopped) = oneshot::channel();
         let (sender, exit) = watch::channel(None);

@@ -1,12 +1,13 @@
 //! Measures the processes of a program: their number, their memory and their CPU time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::group::ProcessGroup;
+use super::stderr::StderrTail;
 use crate::sync::Mutex;
 use crate::telemetry::metrics::Counter;
 
@@ -17,9 +18,14 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// How long the numbers of all processes are used before they are read again.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
+/// Of how many processes the end of the standard error is kept.
+const MAX_TAILS: usize = 4;
+
 /// Measures the running processes of one program. Programs with several connections have several groups.
 pub struct ProgramMeter {
     groups: Mutex<HashSet<i32>>,
+    /// The ends of the standard error of its last processes, the newest last.
+    tails: Mutex<VecDeque<StderrTail>>,
     stderr_dropped: Counter,
 }
 
@@ -37,7 +43,24 @@ pub struct ProcessUsage {
 impl ProgramMeter {
     /// A meter that counts dropped lines of standard error here.
     pub fn new(stderr_dropped: Counter) -> Arc<Self> {
-        Arc::new(Self { groups: Mutex::default(), stderr_dropped })
+        Arc::new(Self { groups: Mutex::default(), tails: Mutex::default(), stderr_dropped })
+    }
+
+    /// Keeps the end of the standard error of a process that starts.
+    pub(super) fn keep_tail(&self, tail: &StderrTail) {
+        let mut tails = self.tails.lock();
+        if tails.len() >= MAX_TAILS {
+            tails.pop_front();
+        }
+        tails.push_back(tail.clone());
+    }
+
+    /// The last lines of its standard error as printable text, at most this many. Those of one process are together.
+    pub fn stderr_lines(&self, max: usize) -> Vec<String> {
+        let tails: Vec<StderrTail> = self.tails.lock().iter().cloned().collect();
+        let lines: Vec<String> = tails.iter().flat_map(|tail| tail.lines(max)).collect();
+        let excess = lines.len().saturating_sub(max);
+        lines.into_iter().skip(excess).collect()
     }
 
     /// Counts bytes of standard error that are not logged as a dropped piece.

@@ -78,10 +78,18 @@ impl StderrTail {
 
     /// The last lines, as printable text.
     pub fn text(&self) -> String {
+        self.lines(MAX_TAIL_LINES).join("\n").trim().to_owned()
+    }
+
+    /// The last lines as printable text, at most this many.
+    pub(super) fn lines(&self, max: usize) -> Vec<String> {
         let mut kept = self.0.bytes.lock();
-        let lines = kept.make_contiguous().trim_ascii_end().split(|byte| *byte == b'\n');
-        let lines: Vec<_> = lines.map(printable).collect();
-        lines[lines.len().saturating_sub(MAX_TAIL_LINES)..].join("\n").trim().to_owned()
+        let text = kept.make_contiguous().trim_ascii_end();
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let lines: Vec<_> = text.split(|byte| *byte == b'\n').collect();
+        lines[lines.len().saturating_sub(max)..].iter().map(|line| printable(line)).collect()
     }
 
     /// The last line that is not blank.

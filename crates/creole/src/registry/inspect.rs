@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, ListKind};
 
 use super::{Registry, RegistryState};
+use crate::task::InspectedTask;
 
 /// An item of a list.
 #[derive(Clone, Debug)]
@@ -51,13 +53,26 @@ impl Registry {
         }
     }
 
+    /// The tasks that this process keeps, oldest first.
+    pub async fn inspect_tasks(&self) -> Vec<InspectedTask> {
+        self.tasks().inspect().await
+    }
+
+    /// Cancels the task with this digest of its id. Returns whether it was running, or `None` if there is none.
+    ///
+    /// # Errors
+    /// When the state cannot be used.
+    pub async fn cancel_task(&self, digest: &str) -> Result<Option<bool>, Fault> {
+        self.tasks().cancel_inspected(digest).await
+    }
+
     /// The tools of upstreams that are withheld.
     pub fn withheld_tools(&self) -> Vec<WithheldTool> {
         let state: &RegistryState = &self.read();
         let of_source = |(rank, tools): (&u32, &std::collections::BTreeMap<String, _>)| {
             let source = state.names.get(rank).cloned().unwrap_or_default();
-            let tools: &std::collections::BTreeMap<String, creole_proto::fault::Fault> = tools;
-            let tool = move |(name, fault): (&String, &creole_proto::fault::Fault)| WithheldTool {
+            let tools: &std::collections::BTreeMap<String, Fault> = tools;
+            let tool = move |(name, fault): (&String, &Fault)| WithheldTool {
                 source: source.clone(),
                 name: name.clone(),
                 reason: fault.detail.clone(),

@@ -61,6 +61,7 @@ impl Tasks {
             if is_followed {
                 shared.follow(&key).await;
             }
+            let _kept = shared.keep(&key, &call);
             if created.send(Ok(task)).is_err() {
                 // No client has the task's id, so none would poll it.
                 shared.remove_task(&key).await;

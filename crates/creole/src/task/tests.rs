@@ -14,7 +14,7 @@ use creole_proto::operation::{Caller, Event, Operation, Outcome, Payload};
 use creole_proto::revision::{Era, Revision};
 use creole_proto::server::{CallKey, InputResponse};
 use creole_proto::wire::Raw;
-use creole_test_wait::delay;
+use creole_test_wait::{delay, eventually_async};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::time::timeout;
@@ -386,6 +386,24 @@ mod in_a_file {
         let TaskState::Ended(TaskOutcome::Fault(fault)) = state else { panic!("{state:?}") };
         assert!(fault.detail.contains("has ended"), "{fault:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn operators_see_tasks_without_their_ids_and_can_cancel_them() {
+    let tasks = tasks(TaskLimits::default());
+    let id = make(&tasks, modern("ada"), never()).await.unwrap().id;
+    let seen = tasks.inspect().await;
+    let [task] = &*seen else { panic!("one task: {seen:?}") };
+    assert_eq!((task.status, task.revision), ("working", modern("ada").caller().rules.name));
+    assert_eq!(task.digest.len(), 16);
+    assert!(!format!("{task:?}").contains(&id), "an id gives access: {task:?}");
+    assert_eq!(tasks.cancel_inspected("0000000000000000").await, Ok(None));
+    assert_eq!(tasks.cancel_inspected(&task.digest).await, Ok(Some(true)));
+    assert_eq!(tasks.cancel_inspected(&task.digest).await, Ok(Some(false)), "it has ended");
+    assert_eq!(tasks.inspect().await[0].status, "cancelled");
+    assert_eq!(get(&tasks, &id, &modern("ada")).await, Ok(TaskState::Cancelled));
+    tokio::time::advance(TaskLimits::default().ttl).await;
+    eventually_async("the task is removed", async || tasks.inspect().await.is_empty()).await;
 }
 
 #[tokio::test]

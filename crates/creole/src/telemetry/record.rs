@@ -3,6 +3,7 @@
 mod guards;
 mod new_record;
 mod reader;
+mod reader_events;
 mod step_guard;
 mod steps;
 
@@ -28,6 +29,7 @@ pub(crate) use guards::ReportHold;
 pub(crate) use new_record::NewRecord;
 pub(super) use reader::Readers;
 pub use reader::{CallStart, Detail, ReaderGuard, RecordReader};
+pub use reader_events::{PayloadView, RefusedClientRequest};
 pub use step_guard::{FrameTap, StepGuard};
 use steps::StepSlot;
 

@@ -155,7 +155,7 @@ async fn router(
     callers: Option<&Authenticator>,
 ) -> Result<(Router<McpEndpoint>, Vec<ServerInstance>, Vec<McpEndpoint>), Failure> {
     let metrics = export.telemetry().metrics();
-    let measured = metrics.is_enabled().then(|| ListenerMetrics::new(metrics, "mcp"));
+    let measured = metrics.is_enabled().then(|| ListenerMetrics::new(export.telemetry(), "mcp"));
     let mut router =
         Router::new(http.guard(), drain.clone()).proxies(http.proxies.clone()).measured(measured);
     let (mut all, mut endpoints) = (Vec::new(), Vec::new());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use creole_proto::revision::Rules;
 
 use super::CallRecord;
+use super::reader_events::{PayloadView, RefusedClientRequest};
 use crate::principal::Principal;
 use crate::sync::RwLock;
 use crate::telemetry::facts::{Transport, Via};
@@ -47,6 +48,12 @@ pub trait RecordReader: Send + Sync {
     fn reads_frames(&self) -> bool {
         false
     }
+
+    /// A client was refused before it could call something.
+    fn request_refused(&self, _request: &RefusedClientRequest<'_>) {}
+
+    /// A person looked at the messages of a call.
+    fn payloads_viewed(&self, _view: &PayloadView<'_>) {}
 }
 
 /// How much a reader wants to know about a call. Each detail includes those before it.
@@ -139,6 +146,11 @@ impl Readers {
         let list = self.list.write();
         let readers: Vec<_> = list.readers.iter().map(|(_, reader)| &**reader).collect();
         look(&readers);
+    }
+
+    /// All readers.
+    pub(in crate::telemetry) fn all(&self) -> Vec<Arc<dyn RecordReader>> {
+        self.list.read().readers.iter().map(|(_, reader)| Arc::clone(reader)).collect()
     }
 
     /// The readers that want a call, and the most that one of them wants.

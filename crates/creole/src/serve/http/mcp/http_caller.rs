@@ -14,7 +14,7 @@ use crate::auth::{ProtectedResource, RequestDetails as _, ScopeDenial};
 use crate::host::RequestCaller;
 use crate::principal::Principal;
 use crate::serve::http::mcp::response::McpBody;
-use crate::serve::http::web::handler::ErrorResponse;
+use crate::serve::http::web::handler::{ErrorResponse, RefusedRequest};
 use crate::serve::http::web::request::RequestHead;
 use crate::telemetry::Modes;
 use crate::telemetry::facts::{RequestFacts, RequestSource, Transport};
@@ -84,11 +84,11 @@ impl<'a> HttpCaller<'a> {
         let needed = match &refusal.denial {
             ScopeDenial::Missing(needed) => needed,
             ScopeDenial::Unlisted => {
-                return ErrorResponse::from(Challenge::unlisted()).into_response();
+                return ErrorResponse::from(self.of_caller(Challenge::unlisted())).into_response();
             }
         };
         let Some(resource) = self.resource else {
-            return ErrorResponse::from(Challenge::unlisted()).into_response();
+            return ErrorResponse::from(self.of_caller(Challenge::unlisted())).into_response();
         };
         let granted = self.principal.token().map(|token| token.scopes.as_slice());
         let scopes = match refusal.rules.scope_challenge {
@@ -103,7 +103,12 @@ impl<'a> HttpCaller<'a> {
             "the access token lacks a scope"
         );
         let challenge = Challenge::insufficient_scope(resource, host, &scopes);
-        ErrorResponse::from(challenge).into_response()
+        ErrorResponse::from(self.of_caller(challenge)).into_response()
+    }
+
+    /// The challenge, with who is refused.
+    fn of_caller(self, challenge: Challenge) -> Challenge {
+        challenge.of("missing scope", Some(self.principal.id()))
     }
 
     /// The response to a caller whose call failed for a missing scope, if it did. `text` is the encoded fault.
@@ -117,7 +122,12 @@ impl<'a> HttpCaller<'a> {
             return None;
         }
         let needed = required_scopes(text)?;
-        Some(self.refuse(&ScopeRefusal { rules, denial: ScopeDenial::Missing(needed) }))
+        let denial = ScopeDenial::Missing(needed);
+        let mut response = self.refuse(&ScopeRefusal { rules, denial });
+        if let Some(refused) = response.extensions_mut().get_mut::<RefusedRequest>() {
+            refused.is_call = true;
+        }
+        Some(response)
     }
 
     /// When streams of this caller end: its token has expired then.

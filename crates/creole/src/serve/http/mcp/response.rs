@@ -264,7 +264,7 @@ pub(crate) fn unsupported_encoding() -> Response<McpBody> {
 pub(crate) fn error_response(status: u16, reason: &str) -> Response<McpBody> {
     let text = serde_json::json!({"error": reason}).to_string();
     let mut response = json_response(status, text.into());
-    response.extensions_mut().insert(RefusedRequest);
+    response.extensions_mut().insert(RefusedRequest::new(reason));
     if status == 503 {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
     }

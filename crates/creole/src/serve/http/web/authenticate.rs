@@ -98,7 +98,7 @@ impl From<Challenge> for ErrorResponse {
         let headers = challenge.headers.iter();
         let headers = headers.map(|(name, value)| (name.clone(), value.clone()));
         let (status, text) = (challenge.status, challenge.body.to_owned());
-        Self { status, headers: headers.collect(), text }
+        Self { status, headers: headers.collect(), text, refused: challenge.refused }
     }
 }
 

@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
 
 use crate::auth::Principal;
+use crate::auth::denial::RefusedCaller;
 use crate::chain::BoxFuture;
 use crate::serve::http::web::incoming::{BoxError, IncomingBody};
 use crate::serve::http::web::request::RequestHead;
@@ -65,8 +66,22 @@ impl From<PeerAddress> for ConnectionPeer {
 }
 
 /// Marks a response to a request that was refused before a message was read from it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RefusedRequest;
+#[derive(Clone, Debug)]
+pub(crate) struct RefusedRequest {
+    /// Why it was refused.
+    pub(crate) reason: Box<str>,
+    /// The id of the principal, if it is known.
+    pub(crate) principal: Option<Arc<str>>,
+    /// Whether a call was refused, which has a record.
+    pub(crate) is_call: bool,
+}
+
+impl RefusedRequest {
+    /// A request of an unknown principal.
+    pub(crate) fn new(reason: &str) -> Self {
+        Self { reason: reason.into(), principal: None, is_call: false }
+    }
+}
 
 /// A response without the endpoint: a status and one sentence that describes a correct request.
 #[derive(Clone, Debug)]
@@ -77,12 +92,14 @@ pub struct ErrorResponse {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The sentence.
     pub text: String,
+    /// Who is refused and why, if the caller is.
+    pub(crate) refused: Option<RefusedCaller>,
 }
 
 impl ErrorResponse {
     /// An error response with that status.
     pub fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, headers: Vec::new(), text: text.into() }
+        Self { status, headers: Vec::new(), text: text.into(), refused: None }
     }
 
     /// The same response with an additional header.
@@ -99,13 +116,19 @@ impl ErrorResponse {
     /// The HTTP response.
     pub fn into_response<B: From<Bytes>>(self) -> Response<B> {
         let mut text = self.text;
+        let refused = match self.refused {
+            Some(RefusedCaller { reason, principal }) => {
+                RefusedRequest { principal, ..RefusedRequest::new(reason) }
+            }
+            None => RefusedRequest::new(&text),
+        };
         if !text.is_empty() {
             text.push('\n');
         }
         let mut response = Response::new(B::from(Bytes::from(text)));
         *response.status_mut() = self.status;
         if self.status.is_client_error() || self.status.is_server_error() {
-            response.extensions_mut().insert(RefusedRequest);
+            response.extensions_mut().insert(refused);
         }
         let headers = response.headers_mut();
         for (name, value) in self.headers {

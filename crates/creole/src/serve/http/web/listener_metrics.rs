@@ -5,9 +5,10 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 
 use crate::serve::http::web::handler::RefusedRequest;
-use crate::telemetry::metrics::{
-    Gauge, GaugeGuard, Metrics, OTHER, OwnedSeries, UpDownGauge, table,
-};
+use crate::serve::http::web::request::RequestHead;
+use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::{Gauge, GaugeGuard, OTHER, OwnedSeries, UpDownGauge, table};
+use crate::telemetry::record::RefusedClientRequest;
 
 /// The statuses that have a series of their own.
 const CODES: [(u16, &str); 15] = [
@@ -28,9 +29,10 @@ const CODES: [(u16, &str); 15] = [
     (503, "503"),
 ];
 
-/// Counts the connections and the refused requests of one listener.
+/// Counts the connections and the refused requests of one listener, and reports refused callers.
 pub struct ListenerMetrics {
     name: &'static str,
+    telemetry: Telemetry,
     series: OwnedSeries,
     /// Connections whose version is not known yet, and those of HTTP/1 and HTTP/2.
     connections: [UpDownGauge; 3],
@@ -39,10 +41,12 @@ pub struct ListenerMetrics {
 
 impl ListenerMetrics {
     /// The metrics of the listener with this name.
-    pub fn new(metrics: &Arc<Metrics>, name: &'static str) -> Arc<Self> {
+    pub fn new(telemetry: &Telemetry, name: &'static str) -> Arc<Self> {
+        let metrics = telemetry.metrics();
         let of_version = |version| metrics.up_down(&table::CONNECTIONS, &[name, version]);
         Arc::new(Self {
             name,
+            telemetry: telemetry.clone(),
             series: metrics.owned_series(),
             connections: ["unknown", "1.1", "2"].map(of_version),
             limit: metrics.gauge(&table::CONNECTIONS_LIMIT, &[name]),
@@ -64,12 +68,24 @@ impl ListenerMetrics {
         self.connections[1 + usize::from(is_http2)].hold()
     }
 
-    /// Counts a response, if its request was refused before a message was read from it.
-    pub(crate) fn count_response<B>(&self, response: &Response<B>) {
+    /// Counts a response, if its request was refused before a message was read from it. Refused callers are reported.
+    pub(crate) fn count_response<B>(&self, head: &RequestHead, response: &Response<B>) {
         let status = response.status();
-        let is_refused = !status.is_success() && !status.is_informational();
-        if is_refused && response.extensions().get::<RefusedRequest>().is_some() {
-            self.series.count(&table::HTTP_RESPONSES, &[self.name, code(status)]);
+        if status.is_success() || status.is_informational() {
+            return;
+        }
+        let Some(refused) = response.extensions().get::<RefusedRequest>() else { return };
+        self.series.count(&table::HTTP_RESPONSES, &[self.name, code(status)]);
+        let is_caller = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_caller && !refused.is_call {
+            self.telemetry.report_refused_request(&RefusedClientRequest {
+                status: status.as_u16(),
+                method: head.method.as_str(),
+                path: head.uri.path(),
+                reason: &refused.reason,
+                principal: refused.principal.as_deref(),
+                remote: head.client,
+            });
         }
     }
 }

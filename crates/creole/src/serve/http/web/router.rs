@@ -166,7 +166,6 @@ impl<A: HttpHandler> Router<A> {
         body: IncomingBody,
         peer: PeerAddress,
     ) -> Response<RoutedBody<A::Body>> {
-        let version = head.version;
         let peer = self.client_address(head, peer);
         (head.client, head.resource) = (Some(peer.0.ip()), None);
         if let Some(handler) = &self.every_path {
@@ -179,11 +178,11 @@ impl<A: HttpHandler> Router<A> {
                 Ok(_) => Box::pin(public_documents::serve(documents, head)).await,
                 Err(refusal) => refusal.into_response(),
             };
-            return self.finish_response(response, None, version);
+            return self.finish_response(head, response, None);
         }
         let origin = match self.check_guard(head) {
             Ok(origin) => origin,
-            Err(refusal) => return self.finish_response(refusal.into_response(), None, version),
+            Err(refusal) => return self.finish_response(head, refusal.into_response(), None),
         };
         let response = match self.find_route(head) {
             RouteMatch::Health => status_response(head, StatusCode::OK, "healthy"),
@@ -196,7 +195,7 @@ impl<A: HttpHandler> Router<A> {
             }
             RouteMatch::Route(route) => route.serve(head, body, origin.as_ref(), peer).await,
         };
-        self.finish_response(response, origin, version)
+        self.finish_response(head, response, origin)
     }
 
     /// Runs the checks that hold for every path; returns the port that the host names.
@@ -258,18 +257,18 @@ impl<A: HttpHandler> Router<A> {
     /// Adds the headers that every response has.
     fn finish_response(
         &self,
+        head: &RequestHead,
         mut response: Response<RoutedBody<A::Body>>,
         origin: Option<HeaderValue>,
-        version: Version,
     ) -> Response<RoutedBody<A::Body>> {
         if let Some(metrics) = &self.metrics {
-            metrics.count_response(&response);
+            metrics.count_response(head, &response);
         }
         let headers = response.headers_mut();
         if let Some(origin) = &origin {
             cors::allow(origin, headers);
         }
-        if version >= Version::HTTP_2 {
+        if head.version >= Version::HTTP_2 {
             headers.remove(CONNECTION);
         } else if self.drain.stage() != DrainStage::Serving {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
