@@ -6,7 +6,7 @@ use creole::proto::revision::{ElicitationSupport, Revision, Rules, StructuredCon
 
 /// How a feature reaches a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Support {
+pub enum Support {
     /// The server does not have the feature.
     Absent,
     /// The feature is unchanged.
@@ -21,7 +21,7 @@ pub(super) enum Support {
 
 impl Support {
     /// The label in tables.
-    pub(super) fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Absent => "-",
             Self::Same => "same",
@@ -32,33 +32,27 @@ impl Support {
     }
 }
 
-/// The level of support, and an explanation.
-pub(super) type SupportVerdict = (Support, &'static str);
+/// The level of support, and an explanation. The explanation is empty if there is nothing to say.
+pub type SupportVerdict = (Support, &'static str);
 
 const ABSENT: SupportVerdict = (Support::Absent, "");
 const SAME: SupportVerdict = (Support::Same, "");
 
 /// A feature in which revisions differ.
-pub(super) struct Feature {
-    /// The name of the feature.
-    pub(super) name: &'static str,
+struct Feature {
+    name: &'static str,
     assess: fn(&Rules, &Rules, &ServerCapabilities) -> SupportVerdict,
 }
 
 impl Feature {
     /// The support for a client with these rules.
-    pub(super) fn verdict(
-        &self,
-        server: &Rules,
-        client: &Rules,
-        can: &ServerCapabilities,
-    ) -> SupportVerdict {
+    fn verdict(&self, server: &Rules, client: &Rules, can: &ServerCapabilities) -> SupportVerdict {
         (self.assess)(server, client, can)
     }
 }
 
 /// The features that are checked.
-pub(super) const FEATURES: [Feature; 9] = [
+const FEATURES: [Feature; 9] = [
     Feature { name: "elicitation", assess: elicitation },
     Feature { name: "sampling", assess: sampling },
     Feature { name: "roots", assess: roots },
@@ -70,8 +64,47 @@ pub(super) const FEATURES: [Feature; 9] = [
     Feature { name: "subscriptions", assess: subscriptions },
 ];
 
+/// The support of one feature for the clients of each revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureRow {
+    /// The name of the feature.
+    pub feature: &'static str,
+    /// For each revision of a client: its name, the support and an explanation.
+    pub verdicts: Vec<(&'static str, Support, &'static str)>,
+}
+
+/// What clients of each revision get of a server with these rules and capabilities.
+pub fn support_table(server: &Rules, can: &ServerCapabilities) -> Vec<FeatureRow> {
+    let row = |feature: &Feature| FeatureRow {
+        feature: feature.name,
+        verdicts: clients()
+            .map(|client| {
+                let (support, how) = feature.verdict(server, client, can);
+                (client.name, support, how)
+            })
+            .collect(),
+    };
+    FEATURES.iter().map(row).collect()
+}
+
+/// The names of what a server offers.
+pub fn capability_names(can: ServerCapabilities) -> Vec<&'static str> {
+    let all = [
+        (can.tools, "tools"),
+        (can.resources, "resources"),
+        (can.prompts, "prompts"),
+        (can.completions, "completions"),
+        (can.logging, "log messages"),
+        (can.list_changed, "list changes"),
+        (can.subscribe, "subscriptions"),
+        (can.tasks, "tasks"),
+        (can.skills, "skills"),
+    ];
+    all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
+}
+
 /// The rules of every revision that a client may use.
-pub(super) fn clients() -> impl Iterator<Item = &'static Rules> {
+pub fn clients() -> impl Iterator<Item = &'static Rules> {
     Revision::ALL.into_iter().map(Revision::rules)
 }
 

@@ -1,7 +1,6 @@
 //! `creole check`: reports the protocol of a server, its support for each client revision, and problems of its lists.
 
 mod authorization;
-mod feature_support;
 mod lint;
 mod report;
 #[cfg(feature = "wordpress")]

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use creole::client::{Address, Client, DetectedEra};
 use creole::proto::client::NegotiationResult;
-use creole::proto::model::ServerCapabilities;
 use creole::proto::revision::Rules;
+use creole_gateway::feature_support::{
+    FeatureRow, Support, capability_names, clients, support_table,
+};
 use serde_json::{Map, Value, json};
 
 use super::ServerLists;
 use super::authorization::AuthorizationReport;
-use super::feature_support::{FEATURES, Support, clients};
 use super::lint::{LintFinding, lint};
 use crate::args::LIST_KINDS;
 use crate::output;
@@ -62,12 +63,6 @@ pub(super) struct ServerReport {
     authorization: Option<AuthorizationReport>,
 }
 
-/// The support of one feature for the clients of each revision.
-struct FeatureRow {
-    feature: &'static str,
-    verdicts: Vec<(&'static str, Support, &'static str)>,
-}
-
 impl ServerReport {
     /// The report on a server whose dialect was given or detected.
     pub(super) fn new(
@@ -96,21 +91,10 @@ impl ServerReport {
             transport: transport(reach, client.detected_era()),
             dialect: dialect(client.dialect(), greeting),
             is_dialect_given,
-            offers: offers(card.capabilities),
+            offers: capability_names(card.capabilities),
             counts: counts.collect(),
             violations: connection.violation_count(),
-            fidelity: FEATURES
-                .iter()
-                .map(|feature| FeatureRow {
-                    feature: feature.name,
-                    verdicts: clients()
-                        .map(|client| {
-                            let (support, how) = feature.verdict(rules, client, &card.capabilities);
-                            (client.name, support, how)
-                        })
-                        .collect(),
-                })
-                .collect(),
+            fidelity: support_table(rules, &card.capabilities),
             findings: lint(lists),
             unknown: lists.unknown.len(),
             authorization: None,
@@ -310,19 +294,4 @@ fn dialect(taken: &str, greeting: &NegotiationResult) -> String {
         true => "spec, with booleans as capabilities".to_owned(),
         false => taken.to_owned(),
     }
-}
-
-fn offers(can: ServerCapabilities) -> Vec<&'static str> {
-    let all = [
-        (can.tools, "tools"),
-        (can.resources, "resources"),
-        (can.prompts, "prompts"),
-        (can.completions, "completions"),
-        (can.logging, "log messages"),
-        (can.list_changed, "list changes"),
-        (can.subscribe, "subscriptions"),
-        (can.tasks, "tasks"),
-        (can.skills, "skills"),
-    ];
-    all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
 }
