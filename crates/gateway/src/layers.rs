@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use creole::internal::call::ConnectionId;
-use creole::internal::chain::{BreakerStatus, CircuitBreaker, Endpoint};
+use creole::internal::chain::{BreakerChange, BreakerStatus, CircuitBreaker, Endpoint};
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::Fault;
 use creole_proto::model::{Definition, InputRequest, ListKind};
@@ -106,6 +106,11 @@ impl Chain {
     /// The state of its circuit breaker, if it has one.
     pub fn breaker_status(&self) -> Option<BreakerStatus> {
         self.breakers().next().map(CircuitBreaker::status)
+    }
+
+    /// When its circuit breaker opened and closed, oldest first.
+    pub fn breaker_changes(&self) -> Vec<BreakerChange> {
+        self.breakers().next().map_or_else(Vec::new, CircuitBreaker::changes)
     }
 
     /// Lets calls pass its circuit breakers again. Returns whether it has one.

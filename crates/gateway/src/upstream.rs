@@ -8,10 +8,12 @@
 mod collect;
 pub(crate) mod connections;
 mod forward;
+mod inspect;
 mod lists;
 mod observed_request;
 mod observed_start;
 mod park;
+mod phase_history;
 mod relay;
 pub(crate) mod settings;
 pub(crate) mod startup;
@@ -21,11 +23,13 @@ mod tests;
 pub(crate) mod upstream_metrics;
 
 pub use crate::upstream::connections::connector::detect_dialect;
+pub use crate::upstream::connections::inspected_connection::InspectedConnection;
 pub use crate::upstream::settings::{
     Affinity, NameError, Naming, RevisionChoice, SettingsOrigin, UpstreamSettings,
 };
 pub use creole::client::Address;
-pub use status::{ListStatus, UpstreamError, UpstreamState, UpstreamStatus};
+pub use phase_history::{PhaseChange, UpstreamPhase};
+pub use status::{ListStatus, UpstreamError, UpstreamServer, UpstreamState, UpstreamStatus};
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -180,7 +184,7 @@ impl Upstream {
 
     /// The state of this upstream now.
     pub fn status(&self) -> UpstreamStatus {
-        let StatusData { revision, declared, latency, last_error } = self.lists.status_data();
+        let StatusData { revision, declared, latency, last_error, .. } = self.lists.status_data();
         UpstreamStatus {
             name: self.name().to_owned(),
             state: match &*self.startup.status() {

@@ -4,6 +4,7 @@ pub(crate) mod active_calls;
 pub(crate) mod affinity;
 pub(crate) mod capabilities;
 pub(crate) mod connector;
+pub(crate) mod inspected_connection;
 pub(crate) mod pool;
 pub(crate) mod session_client;
 pub(crate) mod session_key;

@@ -7,6 +7,7 @@ use creole::proto::fault::{Fault, FaultKind};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::upstream::phase_history::{PhaseHistory, UpstreamPhase};
 use crate::upstream::settings::{Affinity, UpstreamSettings};
 
 /// The startup status of an upstream.
@@ -29,6 +30,7 @@ pub(crate) struct Startup {
     start_time: watch::Sender<Option<Instant>>,
     /// Whether a client fetched lists before the upstream was ready.
     lists_missed: AtomicBool,
+    history: PhaseHistory,
 }
 
 impl Startup {
@@ -38,12 +40,18 @@ impl Startup {
             status: watch::Sender::default(),
             start_time: watch::Sender::default(),
             lists_missed: AtomicBool::new(false),
+            history: PhaseHistory::new(),
         }
     }
 
     /// The status now.
     pub(super) fn status(&self) -> watch::Ref<'_, StartupStatus> {
         self.status.borrow()
+    }
+
+    /// Its last phases.
+    pub(super) fn history(&self) -> &PhaseHistory {
+        &self.history
     }
 
     /// Whether the upstream is ready.
@@ -70,6 +78,9 @@ impl Startup {
     pub(crate) fn start_now(&self) {
         self.start_time.send_if_modified(|since| {
             let is_first = since.is_none();
+            if is_first {
+                self.history.enter(UpstreamPhase::Starting);
+            }
             since.get_or_insert_with(Instant::now);
             is_first
         });
@@ -87,11 +98,13 @@ impl Startup {
 
     /// Records that the upstream is ready. Returns whether it is for the first time.
     pub(super) fn set_ready(&self) -> bool {
+        self.history.enter(UpstreamPhase::Ready);
         self.status.send_replace(StartupStatus::Ready) == StartupStatus::Starting
     }
 
     /// Records that the upstream is unreachable.
     pub(super) fn set_failed(&self, fault: Fault) {
+        self.history.enter(UpstreamPhase::Backoff);
         self.status.send_replace(StartupStatus::Failed(fault));
     }
 

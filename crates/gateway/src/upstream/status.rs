@@ -3,8 +3,11 @@
 use creole::internal::sync::Mutex;
 use std::time::Duration;
 
+use creole::proto::client::NegotiationResult;
 use creole::proto::fault::Fault;
-use creole::proto::model::{ExcludedItem, ListKind};
+use creole::proto::model::{ExcludedItem, ListKind, ServerCapabilities};
+use creole::proto::operation::ServerInfo;
+use creole::proto::revision::Rules;
 
 /// The state of one upstream at one moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +94,20 @@ pub(super) struct StatusData {
     pub(super) declared: Vec<ListKind>,
     pub(super) latency: Option<Duration>,
     pub(super) last_error: Option<UpstreamError>,
+    pub(super) server: Option<UpstreamServer>,
+}
+
+/// What an upstream says about itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpstreamServer {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it offers.
+    pub capabilities: ServerCapabilities,
+    /// The rules of its revision.
+    pub rules: &'static Rules,
 }
 
 impl StatusRecord {
@@ -109,11 +126,19 @@ impl StatusRecord {
         self.update(|known| known.latency = Some(latency));
     }
 
-    /// Records the protocol version of the upstream and the lists that it declares.
-    pub(super) fn set_server(&self, version: String, declared: Vec<ListKind>) {
+    /// Records what the upstream says about itself, and the lists that it declares.
+    pub(super) fn set_server(&self, greeting: &NegotiationResult, declared: Vec<ListKind>) {
+        let ServerInfo { identity, capabilities, .. } = &greeting.server_info;
+        let server = UpstreamServer {
+            name: identity.name.to_string(),
+            version: identity.version.to_string(),
+            capabilities: *capabilities,
+            rules: greeting.rules,
+        };
         self.update(|known| {
-            known.revision = Some(version);
+            known.revision = Some(greeting.version.clone());
             known.declared = declared;
+            known.server = Some(server);
         });
     }
 

@@ -141,6 +141,11 @@ impl UpstreamMetrics {
         }
     }
 
+    /// The last lines of the standard error of its program.
+    pub(crate) fn stderr_lines(&self, max: usize) -> Vec<String> {
+        self.program.as_ref().map_or_else(Vec::new, |program| program.stderr_lines(max))
+    }
+
     /// Reports its processes.
     pub(crate) fn collect_processes(&self, values: &mut CollectedValues) {
         let Some(usage) = self.program.as_ref().map(|program| program.usage()) else { return };

@@ -1,9 +1,10 @@
 //! The circuit breaker layer: refuses calls to an upstream that fails.
 
-use creole::internal::sync::Mutex;
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime};
 
-use creole::internal::chain::{BreakerStatus, CircuitBreaker};
+use creole::internal::chain::{BreakerChange, BreakerStatus, CircuitBreaker};
+use creole::internal::sync::Mutex;
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::Outcome;
@@ -20,12 +21,17 @@ pub struct BreakerSettings {
     pub open: Duration,
 }
 
+/// How many changes are kept.
+const MAX_CHANGES: usize = 100;
+
 /// A layer that refuses calls immediately after consecutive failures, until a trial call succeeds. Only failures of the
 /// upstream itself count. Error results of tools do not.
 #[derive(Debug)]
 pub struct Breaker {
     settings: BreakerSettings,
     state: Mutex<BreakerState>,
+    /// When it opened and closed, oldest first.
+    changes: Mutex<VecDeque<BreakerChange>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +44,17 @@ enum BreakerState {
     HalfOpen,
 }
 
+impl BreakerState {
+    /// Whether calls are refused, except for a trial call.
+    fn is_open(self) -> bool {
+        !matches!(self, Self::Closed(_))
+    }
+}
+
 impl Breaker {
     /// A layer with these settings.
     pub fn new(settings: BreakerSettings) -> Self {
-        Self { settings, state: Mutex::new(BreakerState::Closed(0)) }
+        Self { settings, state: Mutex::new(BreakerState::Closed(0)), changes: Mutex::default() }
     }
 
     /// Admits a call, as the trial call or as a normal one, or returns how long calls are refused.
@@ -61,7 +74,20 @@ impl Breaker {
 
     fn change(&self, change: impl FnOnce(BreakerState) -> BreakerState) {
         let mut state = self.state.lock();
+        let was_open = state.is_open();
         *state = change(*state);
+        let is_open = state.is_open();
+        if is_open != was_open {
+            self.keep_change(is_open);
+        }
+    }
+
+    fn keep_change(&self, is_open: bool) {
+        let mut changes = self.changes.lock();
+        if changes.len() >= MAX_CHANGES {
+            changes.pop_front();
+        }
+        changes.push_back(BreakerChange { at: SystemTime::now(), is_open });
     }
 }
 
@@ -118,6 +144,10 @@ impl CircuitBreaker for Breaker {
                 BreakerStatus { state: "half_open", failures: self.settings.failures, wait: None }
             }
         }
+    }
+
+    fn changes(&self) -> Vec<BreakerChange> {
+        self.changes.lock().iter().copied().collect()
     }
 
     fn reset(&self) {

@@ -62,6 +62,11 @@ impl ActiveCalls {
         self.0.lock()
     }
 
+    /// How many calls are active.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().calls.len()
+    }
+
     /// Adds an active call.
     pub(crate) fn add_call(&self, session: Option<Arc<str>>) -> ActiveCallHandle {
         let mut inner = self.lock();

@@ -26,6 +26,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::upstream::connections::active_calls::ActiveCalls;
 use crate::upstream::connections::connector::UpstreamConnector;
+use crate::upstream::connections::inspected_connection::{InspectedConnection, owner_name};
 use crate::upstream::connections::session_client::SessionClient;
 use crate::upstream::connections::session_key::{SessionKey, SessionOwner};
 use connection_cell::ConnectionCell;
@@ -393,6 +394,18 @@ impl UpstreamPool {
         let open: Vec<bool> = slots.all().filter_map(is_busy).collect();
         let busy = open.iter().filter(|is_busy| **is_busy).count();
         (open.len() - busy, busy)
+    }
+
+    /// The open connections as operators see them.
+    pub(crate) fn inspect(&self) -> Vec<InspectedConnection> {
+        let slots = self.lock();
+        let open = slots.all().filter(|slot| slot.connection_if_open().is_some());
+        open.map(|slot| InspectedConnection {
+            owner: owner_name(slot.key.as_ref().map(|key| &key.owner)),
+            is_busy: !slot.is_idle(),
+            calls: slot.active_calls.count(),
+        })
+        .collect()
     }
 
     /// Removes idle connections, except the gateway's own.

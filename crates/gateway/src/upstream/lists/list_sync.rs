@@ -85,7 +85,7 @@ impl UpstreamLists {
         }
         let declared = LISTS.iter().filter(|(_, is_declared)| is_declared(&capabilities));
         let declared = declared.map(|(kind, _)| *kind).collect();
-        self.status_record.set_server(greeting.version.clone(), declared);
+        self.status_record.set_server(&greeting, declared);
         self.fetch_all_lists(&connection).await?;
         let is_listening = self.subscriptions.restore(&connection).await && is_listening;
         self.set_announces_changes(&connection, is_listening);
