@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::internal::telemetry::{
-    CallOutcome, CallRecord, CallStart, Detail, ReaderGuard, RecordReader, StepKind, Telemetry, Via,
+    CallOutcome, CallRecord, CallStart, Detail, PayloadView, ReaderGuard, RecordReader, StepKind,
+    Telemetry, Via,
 };
 use creole::{BoxFuture, Call, Context, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
@@ -121,6 +122,18 @@ impl RecordReader for AuditLog {
         {
             let line = self.format.refused(record, kind);
             self.queue.push(line.text(), line.trace);
+        }
+    }
+
+    fn payloads_viewed(&self, view: &PayloadView<'_>) {
+        let is_own = match &self.scope {
+            AuditScope::Server(is_current) => {
+                view.server == self.format.server && is_current.load(Ordering::Acquire)
+            }
+            AuditScope::Layer => view.upstreams.contains(&self.format.server.as_str()),
+        };
+        if is_own {
+            self.queue.push(self.format.viewed(view).text(), None);
         }
     }
 }

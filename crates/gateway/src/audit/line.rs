@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use creole::internal::seal::digest;
 use creole::internal::task::random_id;
 use creole::internal::telemetry::trace::IncomingTrace;
-use creole::internal::telemetry::{CallRecord, Decision, StepKind, Via};
+use creole::internal::telemetry::{CallRecord, Decision, PayloadView, StepKind, Via};
 use creole::{Call, Context, Principal, TokenMethod};
 use creole_proto::fault::FaultKind;
 use creole_proto::model::format_timestamp;
@@ -28,6 +28,9 @@ const MAX_TARGET: usize = 4096;
 
 /// The layer of calls that lack a scope, which is before the chain.
 const SCOPES_LAYER: &str = "scopes";
+
+/// The method of lines about a person who looked at the messages of a call.
+pub(crate) const VIEW_METHOD: &str = "payloads/view";
 
 /// What the lines of one log have in common.
 #[derive(Debug)]
@@ -75,6 +78,19 @@ impl LineFormat {
         self.add_record(&mut line, record);
         line.insert("layer", SCOPES_LAYER);
         line.end("fault", Some(kind), record.duration());
+        line
+    }
+
+    /// The line of a person who looked at the messages of a call.
+    pub(crate) fn viewed(&self, view: &PayloadView<'_>) -> Line {
+        let mut line = self.new_line(view.principal, view.rules);
+        line.add_target(VIEW_METHOD, view.target);
+        line.insert("id", format!("{:032x}", view.call));
+        line.insert("via", Via::Console.name());
+        if let Some(remote) = view.remote.filter(|_| self.has_remote) {
+            line.insert("remote", remote.to_canonical().to_string());
+        }
+        line.insert("outcome", "ok");
         line
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::audit::line::VERSION;
+use crate::audit::line::{VERSION, VIEW_METHOD};
 
 /// The JSON Schema of the lines of an audit log. Later versions of Creole may add members to lines.
 pub fn line_schema() -> Value {
@@ -50,7 +50,9 @@ pub fn line_schema() -> Value {
                 &["mcp", "console", "rest", "run_code", "cli", "gateway"],
                 "Where the call comes from."
             ),
-            "method": text("The method."),
+            "method": text(&format!(
+                "The method. `{VIEW_METHOD}`: the principal looked at the messages of the call with this id."
+            )),
             "target": text("The tool, the prompt or the URI."),
             "arguments": { "description": "The arguments without the redacted parts." },
             "argumentsSha256": hex(64, "The SHA-256 of the canonical JSON of the arguments."),

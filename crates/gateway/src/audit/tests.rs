@@ -5,13 +5,16 @@ mod files;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use creole::internal::call::Origin;
-use creole::internal::telemetry::Telemetry;
+use creole::internal::telemetry::{PayloadView, Telemetry};
 use creole::{Principal, TokenIdentity, TokenMethod};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::Operation;
+use creole_proto::revision::Rules;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -72,6 +75,49 @@ async fn each_call_is_a_line() {
     );
     assert!(first["id"].as_str().unwrap().len() == 32 && first["id"] != second["id"]);
     assert!(first.get("hash").is_none() && first.get("remote").is_none());
+}
+
+#[test]
+fn a_person_who_looks_at_messages_leaves_a_line_in_the_logs_of_the_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let telemetry = Telemetry::default();
+    let log = |name: &str, scope: AuditScope| {
+        let path = folder.path().join(format!("{name}.log"));
+        let to = AuditTarget::File(AuditFileSettings { path, ..file_settings(folder.path()) });
+        let settings = AuditSettings { to, ..settings(folder.path()) };
+        Audit::new(name, settings, scope, &telemetry).unwrap()
+    };
+    let serving = || AuditScope::Server(Arc::new(AtomicBool::new(true)));
+    let replaced = || AuditScope::Server(Arc::default());
+    let logs = [
+        log("team", serving()),
+        log("other", serving()),
+        log("files", AuditScope::Layer),
+        log("mail", AuditScope::Layer),
+    ];
+    let view = PayloadView {
+        principal: &"user:ada".into(),
+        remote: Some([127, 0, 0, 1].into()),
+        call: 0xabc,
+        server: "team",
+        upstreams: &["files"],
+        rules: Rules::CANONICAL,
+        target: "read",
+    };
+    telemetry.report_payload_view(&view);
+    drop(logs);
+    let written = |name: &str| lines(&folder.path().join(format!("{name}.log")));
+    let [line] = &written("team")[..] else { panic!("one line: {:?}", written("team")) };
+    let told = ["principal", "via", "method", "target", "outcome", "remote", "auth"]
+        .map(|key| line[key].as_str().unwrap().to_owned());
+    assert_eq!(told, ["user:ada", "console", "payloads/view", "read", "ok", "127.0.0.1", "basic"]);
+    assert_eq!(line["id"], format!("{:032x}", 0xabc));
+    assert_eq!((written("files").len(), written("mail").len()), (1, 0));
+    assert_eq!(written("other").len(), 0);
+    let old = log("team", replaced());
+    telemetry.report_payload_view(&view);
+    drop(old);
+    assert_eq!(written("team").len(), 1, "the server that replaced it writes the line");
 }
 
 #[tokio::test]
