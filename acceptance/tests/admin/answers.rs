@@ -11,7 +11,7 @@ use super::{Admin, body, request};
 const FORBIDDEN: [&str; 5] = ["command", "args", "env", "path", "url"];
 
 /// The schema of a route's answer, with all definitions.
-fn schema(document: &Value, method: &str, path: &str, status: &str) -> Value {
+pub(super) fn schema(document: &Value, method: &str, path: &str, status: &str) -> Value {
     let response = &document["paths"][path][method]["responses"][status];
     let mut schema = response["content"]["application/json"]["schema"].clone();
     assert!(schema.is_object(), "{method} {path} {status}: {response}");
@@ -20,7 +20,7 @@ fn schema(document: &Value, method: &str, path: &str, status: &str) -> Value {
 }
 
 #[track_caller]
-fn assert_valid(schema: &Value, answer: &Value, what: &str) {
+pub(super) fn assert_valid(schema: &Value, answer: &Value, what: &str) {
     let validator = jsonschema::validator_for(schema).unwrap();
     let errors: Vec<String> =
         validator.iter_errors(answer).map(|error| error.to_string()).collect();
@@ -28,7 +28,7 @@ fn assert_valid(schema: &Value, answer: &Value, what: &str) {
 }
 
 /// Calls a tool of the server over HTTP, in the stateless era.
-fn call_tool(admin: &Admin, tool: &str, arguments: Value) -> Value {
+pub(super) fn call_tool(admin: &Admin, tool: &str, arguments: Value) -> Value {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -117,6 +117,8 @@ fn every_answer_has_its_schema_and_shows_no_secret() {
         ("/servers/team/items".to_owned(), "/servers/{server}/items"),
         (format!("/items/{item}"), "/items/{item}"),
         ("/sessions".to_owned(), "/sessions"),
+        ("/tasks".to_owned(), "/tasks"),
+        ("/log".to_owned(), "/log"),
         ("/parked".to_owned(), "/parked"),
         ("/pins".to_owned(), "/pins"),
         (format!("/pins/files/{tool}"), "/pins/{upstream}/{tool}"),

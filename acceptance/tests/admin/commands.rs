@@ -3,10 +3,11 @@
 use std::fs;
 
 use creole_acceptance::process_under_test::finished_command::FinishedCommand;
+use creole_test_wait::blocking::eventually;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
-use super::Admin;
+use super::{Admin, CONFIG};
 
 /// What two answers at different moments cannot share.
 fn without_times(mut overview: Value) -> Value {
@@ -21,6 +22,8 @@ fn without_times(mut overview: Value) -> Value {
 fn top_prints_the_overview_of_the_api() {
     let admin = Admin::with_link("");
     let bearer = admin.sign_in();
+    let is_ready = || admin.get(&bearer, "/overview")["upstreams"][0]["state"] == "ready";
+    eventually("the upstream is ready, and its numbers stay", is_ready);
     let top = admin.creole(&["top", "--once", "--json"]);
     assert_eq!((top.code, top.stderr.as_str()), (Some(0), ""));
     let printed: Value = serde_json::from_str(&top.stdout).unwrap();
@@ -112,7 +115,7 @@ fn a_listener_with_tls_is_trusted_by_its_authority() {
     fs::write(folder.path().join("certificate.pem"), certificate.pem()).unwrap();
     fs::write(folder.path().join("key.pem"), key.serialize_pem()).unwrap();
     let more = "tls = { certificate = \"certificate.pem\", key = \"key.pem\" }\n";
-    let admin = Admin::start_at(folder, more, " at https://");
+    let admin = Admin::start_at(folder, CONFIG, more, " at https://");
     let unknown = admin.creole(&["top", "--once"]);
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
     assert!(unknown.stderr.contains("`--cacert FILE`"), "{unknown:?}");

@@ -5,6 +5,7 @@
 mod answers;
 mod commands;
 mod exposure;
+mod observation;
 mod roles;
 
 use std::fs;
@@ -46,18 +47,10 @@ impl Admin {
     /// Starts a server whose admin listener has a key for each role, and one without a role.
     pub(crate) fn with_keys() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let line = |name: &str, roles: &str| {
-            let digest = Sha256::digest(key(name));
-            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{name}:$sha256${hex}:{roles}\n")
-        };
         let mut keys: String =
-            ROLES.iter().map(|role| line(&role.replace(':', "-"), role)).collect();
-        keys.push_str(&line("client", "mcp"));
-        let file = folder.path().join("keys.txt");
-        fs::write(&file, keys).unwrap();
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        fs::set_permissions(&file, mode).unwrap();
+            ROLES.iter().map(|role| key_line(&role.replace(':', "-"), role)).collect();
+        keys.push_str(&key_line("client", "mcp"));
+        write_keys(&folder, &keys);
         Self::start(folder, "keys_file = \"keys.txt\"\ncapture = \"ask\"\n")
     }
 
@@ -66,13 +59,31 @@ impl Admin {
         Self::start(tempfile::tempdir().unwrap(), more)
     }
 
+    /// Starts a server with these packs, which a link signs in to.
+    pub(crate) fn with_packs(packs: &[&str]) -> Self {
+        let config = CONFIG.replace("[\"echo\"]", &format!("{packs:?}"));
+        Self::start_with(tempfile::tempdir().unwrap(), &config, "")
+    }
+
+    /// Starts a server whose clients need a key with the role `caller`, and which a link signs in to.
+    pub(crate) fn with_auth() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write_keys(&folder, &key_line("client", "mcp"));
+        let config = format!("{CONFIG}\n[auth]\nkeys_file = \"keys.txt\"\nrole = \"caller\"\n");
+        Self::start_with(folder, &config, "")
+    }
+
     fn start(folder: TempDir, more: &str) -> Self {
-        Self::start_at(folder, more, " at http://")
+        Self::start_with(folder, CONFIG, more)
+    }
+
+    fn start_with(folder: TempDir, config: &str, more: &str) -> Self {
+        Self::start_at(folder, config, more, " at http://")
     }
 
     /// Starts a server whose message has this text before the address of the admin listener.
-    pub(crate) fn start_at(folder: TempDir, more: &str, place: &str) -> Self {
-        let config = CONFIG.replace("CREOLE", binary().unwrap().to_str().unwrap());
+    pub(crate) fn start_at(folder: TempDir, config: &str, more: &str, place: &str) -> Self {
+        let config = config.replace("CREOLE", binary().unwrap().to_str().unwrap());
         let admin = format!("[admin]\nlisten = \"127.0.0.1:0\"\n{more}");
         fs::write(folder.path().join("creole.toml"), format!("{config}{admin}")).unwrap();
         let file = folder.path().join("creole.toml").display().to_string();
@@ -143,6 +154,21 @@ impl Admin {
         assert_eq!(answer.head.status, 200, "{path}: {}", answer.text());
         body(&answer)
     }
+}
+
+/// The line of a key in a file of keys.
+fn key_line(name: &str, roles: &str) -> String {
+    let digest = Sha256::digest(key(name));
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{name}:$sha256${hex}:{roles}\n")
+}
+
+/// Writes the file of keys, which only its owner may read.
+fn write_keys(folder: &TempDir, keys: &str) {
+    let file = folder.path().join("keys.txt");
+    fs::write(&file, keys).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(&file, mode).unwrap();
 }
 
 /// The key of this name.

@@ -7,6 +7,7 @@ mod config;
 mod denials;
 mod document;
 mod items;
+mod log;
 pub(crate) mod metrics;
 mod overview;
 mod pins;
@@ -15,6 +16,8 @@ pub(crate) mod readiness;
 pub(crate) mod run;
 mod session;
 mod sessions;
+mod tasks;
+mod upstream_detail;
 mod upstreams;
 
 use crate::routes::Route;
@@ -25,14 +28,17 @@ pub(crate) fn routes() -> Vec<Route> {
         session::routes(),
         overview::routes(),
         upstreams::routes(),
+        upstream_detail::routes(),
         calls::routes(),
         run::routes(),
         captures::routes(),
         items::routes(),
         sessions::routes(),
+        tasks::routes(),
         pins::routes(),
         config::routes(),
         process::routes(),
+        log::routes(),
         audit::routes(),
         denials::routes(),
         document::routes(),

@@ -21,8 +21,8 @@ pub trait AdminHost: Send + Sync + 'static {
     /// Whether the process serves or shuts down.
     fn stage(&self) -> Stage;
 
-    /// The last events of the log, and those to come. `None` if the process keeps none.
-    fn log(&self) -> Option<LogTail> {
+    /// The line of the configuration that has this layer, or this rule of a policy. `None` if it has none.
+    fn rule_line(&self, _layer: &str, _rule: Option<&str>) -> Option<usize> {
         None
     }
 
@@ -147,30 +147,4 @@ pub struct Diagnostic {
     /// The column after the last character, if it is in the same line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_column: Option<usize>,
-}
-
-/// The events of a log: the last ones, and those to come.
-pub struct LogTail {
-    /// The last events, oldest first.
-    pub last: Vec<LogEvent>,
-    /// The events to come.
-    pub next: tokio::sync::broadcast::Receiver<LogEvent>,
-}
-
-/// One event of a log.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct LogEvent {
-    /// When it happened.
-    pub at: String,
-    /// Its level: `ERROR`, `WARN`, `INFO`, `DEBUG` or `TRACE`.
-    pub level: String,
-    /// The part of the program.
-    pub target: String,
-    /// What happened.
-    pub message: String,
-    /// Its other fields.
-    pub fields: serde_json::Map<String, serde_json::Value>,
-    /// The trace that it belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace: Option<String>,
 }

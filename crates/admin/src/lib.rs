@@ -27,9 +27,9 @@ use tokio::time::Instant;
 pub use access::{AdminLink, read_links};
 pub use client::{AdminClient, AdminCredential, AdminError, AdminEvents};
 pub use host::{
-    AdminHost, ConfigView, Diagnostic, EffectiveValue, LayerView, LogEvent, LogTail, RefusedConfig,
-    ServerView, Stage,
+    AdminHost, ConfigView, Diagnostic, EffectiveValue, LayerView, RefusedConfig, ServerView, Stage,
 };
+pub use live::log_buffer::LogBuffer;
 pub use serve::AdminListener;
 pub use settings::{AdminAddress, AdminSettings, CapturePolicy, Role};
 
@@ -47,6 +47,8 @@ struct Admin {
     telemetry: Telemetry,
     access: Access,
     live: LiveView,
+    /// The last events of the log.
+    log: Arc<LogBuffer>,
     /// The operations that run.
     runs: Runs,
     /// The places of event streams.

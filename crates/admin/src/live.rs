@@ -6,6 +6,7 @@
 pub(crate) mod call;
 pub(crate) mod captures;
 pub(crate) mod denials;
+pub(crate) mod log_buffer;
 pub(crate) mod ring;
 pub(crate) mod samples;
 
@@ -14,7 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use creole::internal::sync::Mutex;
 use creole::internal::telemetry::{
-    CallRecord, CallStart, Detail, ReaderGuard, RecordReader, Telemetry,
+    CallRecord, CallStart, Detail, ReaderGuard, RecordReader, RefusedClientRequest, Telemetry,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -61,6 +62,10 @@ impl RecordReader for Recorder {
     fn call_ended(&self, record: &Arc<CallRecord>) {
         self.ring.end(record);
         self.denials.read(record);
+    }
+
+    fn request_refused(&self, request: &RefusedClientRequest<'_>) {
+        self.denials.read_request(request);
     }
 }
 

@@ -27,6 +27,7 @@ use crate::http::problem::{Problem, ProblemCode};
 use crate::http::query::{Query, decode};
 use crate::http::reply::Reply;
 use crate::live::LiveView;
+use crate::live::log_buffer::LogBuffer;
 use crate::request::ApiRequest;
 use crate::routes::Route;
 use crate::settings::{AdminAddress, AdminSettings, Role};
@@ -45,6 +46,7 @@ pub struct AdminListener {
     socket: Socket,
     settings: AdminSettings,
     url: String,
+    log: Arc<LogBuffer>,
 }
 
 enum Socket {
@@ -83,7 +85,12 @@ impl AdminListener {
             #[cfg(not(unix))]
             AdminAddress::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
-        Ok(Self { socket, settings, url })
+        Ok(Self { socket, settings, url, log: Arc::default() })
+    }
+
+    /// Where the log of the process puts its events.
+    pub fn log(&self) -> &Arc<LogBuffer> {
+        &self.log
     }
 
     /// The address, with the actual port: `http://127.0.0.1:9464`.
@@ -115,6 +122,7 @@ impl AdminListener {
             telemetry,
             access,
             live,
+            log: self.log,
             runs: Runs::default(),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             replica: random_id().unwrap_or_default(),

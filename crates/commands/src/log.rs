@@ -9,10 +9,12 @@ use creole::internal::sync::Mutex;
 use std::fmt::Write as _;
 use std::io;
 use std::io::{Stderr, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::internal::telemetry::trace::{TraceContext, current_span, hex};
 use creole::proto::wire::is_control;
+use creole_admin::LogBuffer;
 use creole_config::LogSender;
 use creole_config::plan::LogPlan;
 use creole_config::tables::enums::{LogFormat, LogLevel};
@@ -50,6 +52,11 @@ static IS_WRITTEN: AtomicBool = AtomicBool::new(false);
 /// Exports events from now on, also if none are written.
 pub(crate) fn set_export(export: Option<LogSender>) {
     lazy::set_export(export);
+}
+
+/// Lets the admin listener read events from now on, also if none are written.
+pub(crate) fn set_buffer(buffer: Arc<LogBuffer>) {
+    lazy::set_buffer(buffer);
 }
 
 /// Changes the log level from now on, if logging is on.

@@ -13,11 +13,13 @@ use creole_admin::{
 use creole_proto::wire::hex;
 use creole_tools::PackOptions;
 
+use crate::effective_values::effective_values;
 use crate::plan::admin::AdminPlan;
 use crate::plan::http::HttpPlan;
 use crate::plan::layer::LayerPlan;
 use crate::redacted_text::redacted;
 use crate::reload::{RejectedReload, Reloader};
+use crate::rule_lines::rule_line;
 
 /// A running process.
 pub struct AdminProcess {
@@ -80,12 +82,15 @@ impl AdminHost for AdminProcess {
 
     fn config(&self) -> ConfigView {
         let history = self.reloader.history();
+        let text = history.text.as_deref().map(redact_config);
+        let source = if self.reloader.file().is_some() { "file" } else { "preset" };
+        let http = self.http.as_ref().map(|http| &http.plan);
         ConfigView {
             file: self.reloader.file().map(Path::to_path_buf),
-            text: history.text.as_deref().map(redact_config),
+            effective: effective_values(&history.plan, http, text.as_deref(), source),
+            text,
             digest: digest_text(history.text.as_deref()),
             loaded: Some(history.loaded),
-            effective: Vec::new(),
             refused: history.rejection.as_ref().map(refused),
             accepted_reloads: history.accepted,
             refused_reloads: history.rejected,
@@ -114,6 +119,11 @@ impl AdminHost for AdminProcess {
             _ => Vec::new(),
         });
         files.collect::<BTreeSet<PathBuf>>().into_iter().collect()
+    }
+
+    fn rule_line(&self, layer: &str, rule: Option<&str>) -> Option<usize> {
+        let history = self.reloader.history();
+        rule_line(history.text.as_deref()?, layer, rule)
     }
 
     fn stage(&self) -> Stage {

@@ -20,12 +20,14 @@ pub mod wordpress;
 
 mod admin_process;
 mod assemble;
+mod effective_values;
 mod instance;
 mod logins;
 mod policy_cases;
 mod redacted_text;
 mod reload;
 mod resources;
+mod rule_lines;
 mod script_layer;
 mod source;
 mod telemetry_export;

@@ -1,9 +1,11 @@
 //! The last calls, as a list and as a stream, and one call with its steps.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use ::http::{Method, StatusCode};
+use creole::internal::telemetry::{PayloadView, Via};
+use creole_proto::revision::{Revision, Rules};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -21,8 +23,8 @@ use crate::{Admin, clock};
 
 /// The time between two batches of a stream.
 const BATCH: Duration = Duration::from_millis(50);
-/// Maximum number of calls in a batch.
-const MAX_BATCH: usize = 500;
+/// Maximum number of calls in a batch: 2,000 in a second, which is more than a person reads.
+const MAX_BATCH: usize = 100;
 
 pub(super) fn routes() -> Vec<Route> {
     let list = Route::new(
@@ -38,6 +40,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         list.query(&[
             "live",
+            "clients",
             "server",
             "upstream",
             "method",
@@ -87,6 +90,8 @@ pub(super) struct StreamEnd {
 
 /// Which calls are wanted.
 struct Filter {
+    /// Whether work of the gateway itself is left out.
+    only_clients: bool,
     exact: Vec<(&'static str, String)>,
     text: Option<String>,
     since: Option<String>,
@@ -103,6 +108,7 @@ impl Filter {
             Ok(request.query.time(name)?.map(clock::text))
         };
         Ok(Self {
+            only_clients: request.query.is_set("clients"),
             exact: exact.collect(),
             text: request.query.text("q").map(str::to_lowercase),
             since: time("since")?,
@@ -125,7 +131,8 @@ impl Filter {
                 .any(|value| value.to_lowercase().contains(text))
         };
         // Times of the same form compare as texts.
-        self.exact.iter().all(|(name, wanted)| value(name) == wanted)
+        (!self.only_clients || call.via != Via::Gateway.name())
+            && self.exact.iter().all(|(name, wanted)| value(name) == wanted)
             && self.text.as_ref().is_none_or(has_text)
             && self.since.as_ref().is_none_or(|since| call.started >= *since)
             && self.until.as_ref().is_none_or(|until| call.started < *until)
@@ -231,6 +238,22 @@ struct CallDetail {
     payloads: &'static str,
 }
 
+/// Records who looked at the payloads of a call: in the log, and in the audit logs that have the call.
+fn record_view(admin: &Admin, request: &ApiRequest, caller: &Caller, id: u128, call: &CallSteps) {
+    let summary = &call.summary;
+    tracing::info!(target: "creole::admin", by = caller.name(), call = summary.id, "the payloads of a call were looked at");
+    let upstreams: Vec<&str> = call.upstreams().collect();
+    admin.telemetry.report_payload_view(&PayloadView {
+        principal: &caller.principal,
+        remote: request.peer,
+        call: id,
+        server: &summary.server,
+        upstreams: &upstreams,
+        rules: Revision::from_name(&summary.revision).map_or(Rules::CANONICAL, Revision::rules),
+        target: &summary.target,
+    });
+}
+
 async fn show(admin: Arc<Admin>, request: ApiRequest) -> Result<CallDetail, Problem> {
     let name = request.name(0);
     let unknown = || {
@@ -241,11 +264,11 @@ async fn show(admin: Arc<Admin>, request: ApiRequest) -> Result<CallDetail, Prob
     mark_payloads(&admin, &mut call.summary);
     let caller = request.caller()?;
     let may_see = Role::Operate.is_among(&caller.roles);
-    let frames = may_see.then(|| admin.live.captures.frames(id)).flatten();
-    if frames.is_some() {
-        let at = clock::text(SystemTime::now());
-        tracing::info!(target: "creole::admin", by = caller.name(), call = name, %at, "the payloads of a call were looked at");
+    let view = may_see.then(|| admin.live.captures.view(id, caller.name())).flatten();
+    if let Some((_, true)) = &view {
+        record_view(&admin, &request, caller, id, &call);
     }
+    let frames = view.map(|(frames, _)| frames);
     let payloads = match (call.summary.has_payloads, may_see) {
         (false, _) => "none",
         (true, true) => "captured",

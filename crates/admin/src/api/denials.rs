@@ -14,7 +14,7 @@ use crate::settings::Role;
 use crate::{Admin, clock};
 
 pub(super) fn routes() -> Vec<Route> {
-    let summary = "Refused calls since the recording began, grouped";
+    let summary = "Refused calls and requests since the recording began, grouped";
     vec![Route::get("/denials", Role::Read, summary, list).query(&["since", "limit"])]
 }
 
@@ -39,6 +39,9 @@ pub(super) fn denials(admin: &Admin, since: Option<SystemTime>, limit: usize) ->
     let mut items = admin.live.denials().since(since);
     let total = items.iter().map(|group| group.count).sum();
     items.truncate(limit);
+    for group in &mut items {
+        group.line = admin.host.rule_line(&group.layer, group.rule.as_deref());
+    }
     let recording = admin.live.recording_since().unwrap_or_else(SystemTime::now);
     DenialList { since: clock::text(since.map_or(recording, |it| it.max(recording))), total, items }
 }

@@ -1,4 +1,4 @@
-//! Sessions of clients, tasks and parked calls.
+//! Sessions of clients and parked calls.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -7,7 +7,7 @@ use creole::internal::task::random_id;
 use creole::internal::telemetry::metrics::{
     MetricDef, SeriesSnapshot, SeriesValue, Snapshot, table,
 };
-use creole_gateway::upstream::{Upstream, UpstreamLocation, UpstreamState};
+use creole_gateway::upstream::{Upstream, UpstreamState};
 use creole_proto::model::ListKind;
 use creole_proto::revision::Revision;
 use schemars::JsonSchema;
@@ -25,7 +25,6 @@ use crate::settings::Role;
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::get("/upstreams", Role::Read, "All upstreams", list),
-        Route::get("/upstreams/{upstream}", Role::Read, "One upstream", show),
         Route::post::<EmptyBody, _, _, _>(
             "/upstreams/{upstream}/restart",
             Role::Operate,
@@ -124,62 +123,6 @@ struct UpstreamList {
     items: Vec<UpstreamSummary>,
 }
 
-/// One upstream.
-#[derive(Serialize, JsonSchema)]
-struct UpstreamDetail {
-    #[serde(flatten)]
-    summary: UpstreamSummary,
-    /// Its address without credentials and query.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<String>,
-    /// The name of its program without arguments.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    program: Option<String>,
-    /// The processes of its program.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    process: Option<ProcessGroup>,
-    /// The last failure. It may be resolved.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<UpstreamFailure>,
-    /// Its lists.
-    lists: Vec<ListView>,
-    /// Items that are not offered, with the reasons.
-    excluded: Vec<String>,
-    /// How long its last response to a list request took.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    list_latency_ms: Option<f64>,
-}
-
-/// The processes of an upstream.
-#[derive(Serialize, JsonSchema)]
-struct ProcessGroup {
-    /// How many.
-    pids: usize,
-    /// Their memory.
-    memory_bytes: usize,
-}
-
-/// A failure of an upstream.
-#[derive(Serialize, JsonSchema)]
-struct UpstreamFailure {
-    /// What failed.
-    message: String,
-    /// The last lines that its program wrote to standard error.
-    stderr: Vec<String>,
-}
-
-/// One list of an upstream.
-#[derive(Serialize, JsonSchema)]
-struct ListView {
-    /// `tools`, `resources`, `resourceTemplates` or `prompts`.
-    kind: &'static str,
-    /// How many items it has.
-    items: usize,
-    /// Why its last fetch failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<String>,
-}
-
 /// What an operator can do with an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -232,7 +175,8 @@ async fn act(
     Ok(StartedAction { operation, upstream: name, action })
 }
 
-fn find(admin: &Admin, name: &str) -> Result<Arc<Upstream>, Problem> {
+/// The upstream of this name.
+pub(super) fn find(admin: &Admin, name: &str) -> Result<Arc<Upstream>, Problem> {
     let found = all(admin).into_iter().find(|upstream| upstream.name() == name);
     found.ok_or_else(|| Problem::not_found("upstream", name))
 }
@@ -249,7 +193,8 @@ fn all(admin: &Admin) -> Vec<Arc<Upstream>> {
     servers.iter().flat_map(|server| server.federation.upstreams().to_vec()).collect()
 }
 
-fn summary(admin: &Admin, upstream: &Upstream, snapshot: &Snapshot) -> UpstreamSummary {
+/// An upstream in short, with these metrics.
+pub(super) fn summary(admin: &Admin, upstream: &Upstream, snapshot: &Snapshot) -> UpstreamSummary {
     let (status, counters) = (upstream.status(), read_counters(snapshot));
     let (status, counters) = (&status, &counters);
     let breaker = upstream.breaker_status();
@@ -266,7 +211,11 @@ fn summary(admin: &Admin, upstream: &Upstream, snapshot: &Snapshot) -> UpstreamS
             }
             None => (UpstreamStateName::Ready, None),
         },
-        UpstreamState::Failed(reason) => (UpstreamStateName::Backoff, Some(reason.clone())),
+        UpstreamState::Failed(reason) => {
+            // The reason repeats the countdown. The last error does not.
+            let error = status.last_error.as_ref().map_or(reason, |error| &error.message);
+            (UpstreamStateName::Backoff, Some(error.clone()))
+        }
     };
     let rules = status.revision.as_deref().and_then(Revision::from_name).map(Revision::rules);
     UpstreamSummary {
@@ -297,41 +246,6 @@ fn summary(admin: &Admin, upstream: &Upstream, snapshot: &Snapshot) -> UpstreamS
 
 async fn list(admin: Arc<Admin>, _: ApiRequest) -> Result<UpstreamList, Problem> {
     Ok(UpstreamList { items: summaries(&admin) })
-}
-
-async fn show(admin: Arc<Admin>, request: ApiRequest) -> Result<UpstreamDetail, Problem> {
-    let upstream = find(&admin, request.name(0))?;
-    let status = upstream.status();
-    let snapshot = admin.telemetry.metrics().collect();
-    let summary = summary(&admin, &upstream, &snapshot);
-    let (address, program) = match upstream.location() {
-        UpstreamLocation::Url(url) => (Some(url), None),
-        UpstreamLocation::Program(program) => (None, Some(program)),
-    };
-    let failure = status.last_error.map(|error| UpstreamFailure {
-        message: error.message,
-        stderr: error.stderr.iter().flat_map(|text| text.lines()).map(str::to_owned).collect(),
-    });
-    Ok(UpstreamDetail {
-        process: program.as_ref().and_then(|_| process_group(&snapshot, &status.name)),
-        address,
-        program,
-        summary,
-        last_error: failure,
-        lists: status
-            .lists
-            .into_iter()
-            .map(|it| ListView { kind: it.kind.member(), items: it.items, failure: it.failure })
-            .collect(),
-        excluded: status.excluded,
-        list_latency_ms: status.latency.map(clock::ms),
-    })
-}
-
-fn process_group(snapshot: &Snapshot, upstream: &str) -> Option<ProcessGroup> {
-    let pids = gauge(snapshot, &table::UPSTREAM_PROCESSES, upstream, None);
-    let memory_bytes = gauge(snapshot, &table::UPSTREAM_PROCESS_MEMORY, upstream, None);
-    (pids > 0).then_some(ProcessGroup { pids, memory_bytes })
 }
 
 /// The sum of the series of a metric whose first label is this name, and whose last label has this value.

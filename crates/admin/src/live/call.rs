@@ -226,6 +226,16 @@ impl From<&CallRecord> for CallSteps {
     }
 }
 
+impl CallSteps {
+    /// The upstreams that the call was sent to. One may occur several times.
+    pub(crate) fn upstreams(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| match &step.kind {
+            StepKindView::UpstreamRequest { upstream, .. } => Some(upstream.as_str()),
+            _ => None,
+        })
+    }
+}
+
 /// A request to an upstream among the steps.
 struct UpstreamPart<'a> {
     upstream: &'a str,

@@ -1,5 +1,9 @@
 //! Captures: the payloads of calls, for a while, without what must not be shown.
 
+mod filter;
+mod frames;
+mod secrets;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -7,84 +11,23 @@ use std::time::{Duration, SystemTime};
 use creole::internal::sync::Mutex;
 use creole::internal::task::random_id;
 use creole::internal::telemetry::{
-    CallRecord, CallStart, CapturedFrame, Detail, FrameDirection, ReaderGuard, RecordReader,
-    StepKind, Telemetry,
+    CallRecord, CallStart, Detail, ReaderGuard, RecordReader, Telemetry,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::clock;
 use crate::settings::CapturePolicy;
+pub(crate) use filter::CaptureFilter;
+pub(crate) use frames::FrameView;
+use frames::views;
 
 /// Maximum number of captures at the same time.
 const MAX_CAPTURES: usize = 8;
 /// Maximum number of bytes of all kept messages, and of calls whose messages are kept.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 const MAX_CALLS: usize = 2000;
-/// What is shown instead of a secret.
-const HIDDEN: &str = "•••";
-/// Members whose values are never shown, in lower case without `-` and `_`.
-const SECRET_NAMES: [&str; 8] = [
-    "authorization",
-    "cookie",
-    "password",
-    "passwd",
-    "secret",
-    "apikey",
-    "privatekey",
-    "credential",
-];
-/// Members that are secrets if their name ends so.
-const SECRET_ENDS: [&str; 2] = ["token", "passphrase"];
-/// Members that only look like secrets.
-const HARMLESS_NAMES: [&str; 2] = ["progresstoken", "maxtoken"];
-
-/// Which calls are captured. An absent member matches every call.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CaptureFilter {
-    /// The server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    server: Option<String>,
-    /// The upstream. It is known only when the call was sent there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    upstream: Option<String>,
-    /// The method.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    method: Option<String>,
-    /// The tool, prompt or URI.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    /// Who calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    principal: Option<String>,
-}
-
-impl CaptureFilter {
-    fn matches_start(&self, start: &CallStart<'_>) -> bool {
-        let is = |wanted: &Option<String>, value: &str| {
-            wanted.as_deref().is_none_or(|wanted| wanted.is_empty() || wanted == value)
-        };
-        is(&self.server, start.server)
-            && is(&self.method, start.method)
-            && is(&self.target, start.target)
-            && is(&self.principal, start.principal.id())
-    }
-
-    fn matches(&self, record: &CallRecord) -> bool {
-        let Some(wanted) = self.upstream.as_deref().filter(|name| !name.is_empty()) else {
-            return self.matches_start(&record.start());
-        };
-        let is_sent = record.steps().iter().any(
-            |step| matches!(&step.kind, StepKind::UpstreamRequest { upstream, .. } if **upstream == *wanted),
-        );
-        is_sent && self.matches_start(&record.start())
-    }
-}
-
 /// A running capture.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Capture {
@@ -109,32 +52,6 @@ struct Running {
     ends: Instant,
 }
 
-/// A message of a call.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct FrameView {
-    /// `client_in`, `upstream_out`, `upstream_in` or `client_out`.
-    side: &'static str,
-    /// When, since the start of the call.
-    at_ms: f64,
-    /// The upstream.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream: Option<String>,
-    /// The step that it belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<u16>,
-    /// The length of the whole message.
-    bytes: usize,
-    /// The message, with secrets replaced. Empty if it was too long to be searched for them.
-    text: String,
-    /// Whether the text is not the whole message.
-    truncated: bool,
-    /// Whether something was replaced.
-    redacted: bool,
-    /// The number of an earlier message whose arguments or result have the same bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    same_as: Option<usize>,
-}
-
 /// The captures of a process.
 pub(crate) struct Captures {
     telemetry: Telemetry,
@@ -154,6 +71,8 @@ struct CaptureState {
 
 struct KeptPayloads {
     frames: Vec<FrameView>,
+    /// Who has looked at them.
+    viewers: Vec<String>,
     /// The capture that took the call. `None` if all calls are captured.
     capture: Option<String>,
     bytes: usize,
@@ -262,9 +181,15 @@ impl Captures {
         self.state.lock().kept.contains_key(&call)
     }
 
-    /// The payloads of a call.
-    pub(crate) fn frames(&self, call: u128) -> Option<Vec<FrameView>> {
-        self.state.lock().kept.get(&call).map(|kept| kept.frames.clone())
+    /// The payloads of a call for this person, and whether it is the first look of this person.
+    pub(crate) fn view(&self, call: u128, viewer: &str) -> Option<(Vec<FrameView>, bool)> {
+        let mut state = self.state.lock();
+        let kept = state.kept.get_mut(&call)?;
+        let is_first = !kept.viewers.iter().any(|known| known == viewer);
+        if is_first {
+            kept.viewers.push(viewer.to_owned());
+        }
+        Some((kept.frames.clone(), is_first))
     }
 
     fn wants(&self, start: &CallStart<'_>) -> bool {
@@ -294,7 +219,9 @@ impl Captures {
         drop(state);
         let frames = views(record, &frames);
         let bytes = frames.iter().map(|frame| frame.text.len()).sum();
-        self.state.lock().insert(record.id, KeptPayloads { frames, capture, bytes });
+        self.state
+            .lock()
+            .insert(record.id, KeptPayloads { frames, viewers: Vec::new(), capture, bytes });
     }
 }
 
@@ -340,141 +267,9 @@ impl RecordReader for CaptureReader {
     }
 }
 
-fn views(record: &CallRecord, frames: &[CapturedFrame]) -> Vec<FrameView> {
-    let steps = record.steps();
-    let upstream_of = |step: Option<u16>| match &steps.get(usize::from(step?))?.kind {
-        StepKind::UpstreamRequest { upstream, .. } => Some(upstream.to_string()),
-        _ => None,
-    };
-    let contents: Vec<Option<&str>> = frames.iter().map(|frame| content(&frame.text)).collect();
-    let view = |(index, frame): (usize, &CapturedFrame)| {
-        let truncated = frame.text.len() < frame.length;
-        let hidden = if truncated { None } else { redact(record, &frame.text) };
-        let (text, redacted) = hidden.unwrap_or_default();
-        let same = contents[..index].iter().position(|it| it.is_some() && *it == contents[index]);
-        FrameView {
-            side: match frame.direction {
-                FrameDirection::ClientIn => "client_in",
-                FrameDirection::UpstreamOut => "upstream_out",
-                FrameDirection::UpstreamIn => "upstream_in",
-                FrameDirection::ClientOut => "client_out",
-            },
-            at_ms: clock::ms(frame.at),
-            upstream: upstream_of(frame.step),
-            step: frame.step,
-            bytes: frame.length,
-            text,
-            truncated,
-            redacted,
-            same_as: same,
-        }
-    };
-    frames.iter().enumerate().map(view).collect()
-}
-
-/// The arguments or the result of a message, as its bytes.
-fn content(text: &str) -> Option<&str> {
-    #[derive(Deserialize)]
-    struct Message<'a> {
-        #[serde(borrow)]
-        params: Option<Parameters<'a>>,
-        #[serde(borrow)]
-        result: Option<&'a RawValue>,
-    }
-    #[derive(Deserialize)]
-    struct Parameters<'a> {
-        #[serde(borrow)]
-        arguments: Option<&'a RawValue>,
-    }
-    let message: Message<'_> = serde_json::from_str(text).ok()?;
-    message.result.or_else(|| message.params?.arguments).map(RawValue::get)
-}
-
-/// The text without secrets, and whether something was replaced. `None` if it cannot be read.
-fn redact(record: &CallRecord, text: &str) -> Option<(String, bool)> {
-    let hidden = match record.redactor() {
-        Some(redactor) => redactor(text),
-        None => text.to_owned(),
-    };
-    let mut value: Value = serde_json::from_str(&hidden).ok()?;
-    match hide_secrets(&mut value) {
-        true => Some((value.to_string(), true)),
-        false => {
-            let is_changed = hidden != text;
-            Some((hidden, is_changed))
-        }
-    }
-}
-
-/// Replaces the values of members that are secrets by their name; whether there were any.
-fn hide_secrets(value: &mut Value) -> bool {
-    let mut is_changed = false;
-    match value {
-        Value::Array(values) => {
-            values.iter_mut().for_each(|value| is_changed |= hide_secrets(value));
-        }
-        Value::Object(members) => {
-            for (name, value) in members {
-                if is_secret(name) && !value.is_null() && !is_schema(value) {
-                    *value = HIDDEN.into();
-                    is_changed = true;
-                } else {
-                    is_changed |= hide_secrets(value);
-                }
-            }
-        }
-        _ => {}
-    }
-    is_changed
-}
-
-/// Whether a value is the schema of a secret, as in a list of tools, and not a secret.
-fn is_schema(value: &Value) -> bool {
-    value
-        .as_object()
-        .is_some_and(|members| members.contains_key("type") || members.contains_key("$ref"))
-}
-
-fn is_secret(name: &str) -> bool {
-    let plain: String = name
-        .chars()
-        .filter(|character| !matches!(character, '-' | '_'))
-        .flat_map(char::to_lowercase)
-        .collect();
-    !HARMLESS_NAMES.contains(&plain.trim_end_matches('s'))
-        && (SECRET_NAMES.iter().any(|secret| plain.contains(secret))
-            || SECRET_ENDS.iter().any(|end| plain.ends_with(end)))
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn members_that_are_secrets_by_their_name_are_hidden_wherever_they_are() {
-        let mut message = json!({"id": 1, "params": {"_meta": {"progressToken": 7}, "arguments": {
-            "Authorization": "Bearer a", "api_key": "b", "list": [{"accessToken": "c"}],
-            "client-secret": {"value": "d"}, "maxTokens": 5, "name": "e", "password": null}}});
-        assert!(hide_secrets(&mut message));
-        assert_eq!(
-            message,
-            json!({"id": 1, "params": {"_meta": {"progressToken": 7}, "arguments": {
-            "Authorization": HIDDEN, "api_key": HIDDEN, "list": [{"accessToken": HIDDEN}],
-            "client-secret": HIDDEN, "maxTokens": 5, "name": "e", "password": null}}})
-        );
-        let mut schema = json!({"properties": {"password": {"type": "string"}}});
-        assert!(!hide_secrets(&mut schema));
-    }
-
-    #[test]
-    fn the_content_of_a_message_is_its_bytes() {
-        assert_eq!(content(r#"{"params":{"arguments":{"a": 1}}}"#), Some(r#"{"a": 1}"#));
-        assert_eq!(content(r#"{"id":1,"result":{ }}"#), Some("{ }"));
-        assert_eq!(content(r#"{"id":1,"error":{}}"#), None);
-        assert_eq!(content("{"), None);
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_capture_ends_by_itself_and_stops_reading() {

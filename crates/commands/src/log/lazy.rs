@@ -4,8 +4,9 @@
 //! created: a twentieth of a start.
 
 use creole::internal::sync::RwLock;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use creole_admin::LogBuffer;
 use creole_config::LogSender;
 use tracing::callsite::rebuild_interest_cache;
 use tracing::level_filters::LevelFilter;
@@ -38,6 +39,20 @@ pub(super) fn set_export(export: Option<LogSender>) {
     rebuild_interest_cache();
 }
 
+/// Where the admin listener reads events.
+static BUFFER: RwLock<Option<Arc<LogBuffer>>> = RwLock::new(None);
+
+/// Lets the admin listener read events from now on.
+pub(super) fn set_buffer(buffer: Arc<LogBuffer>) {
+    *BUFFER.write() = Some(buffer);
+    rebuild_interest_cache();
+}
+
+/// Whether a reader of the admin listener wants such an event.
+fn is_read(metadata: &Metadata<'_>) -> bool {
+    BUFFER.read().as_ref().is_some_and(|buffer| buffer.wants(metadata))
+}
+
 /// The level of the least important events that are written or exported.
 fn level() -> LevelFilter {
     let written = *LEVEL.read();
@@ -67,18 +82,23 @@ impl Subscriber for LazySubscriber {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        !metadata.is_span() && *metadata.level() <= level()
+        !metadata.is_span() && (*metadata.level() <= level() || is_read(metadata))
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(level())
+        let read = BUFFER.read().as_ref().map_or(LevelFilter::OFF, |buffer| buffer.level());
+        Some(level().max(read))
     }
 
     fn event(&self, event: &Event<'_>) {
-        if let Some(make) = self.make
-            && *event.metadata().level() <= *LEVEL.read()
-        {
+        let is_written = self.make.is_some() && *event.metadata().level() <= *LEVEL.read();
+        if let Some(make) = self.make.filter(|_| is_written) {
             self.made.get_or_init(make).event(event);
+        }
+        if let Some(buffer) = &*BUFFER.read()
+            && (is_written || buffer.wants(event.metadata()))
+        {
+            buffer.push(event);
         }
         if let Some(export) = &*EXPORT.read() {
             export.send_event(event);

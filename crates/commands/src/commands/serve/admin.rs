@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::prerequisites::{certificates, reload_certificates};
 use super::signals::Reload;
 use crate::failure::Failure;
-use crate::output;
+use crate::{log, output};
 
 /// The settings of the listener, with its files.
 ///
@@ -45,7 +45,9 @@ pub(super) async fn bind(
     let settings = settings(admin, is_insecure)?;
     telemetry.enable_metrics();
     let cannot = |error| listen_failure(&admin.listen, &error);
-    Ok(Some(AdminListener::bind(settings).await.map_err(cannot)?))
+    let listener = AdminListener::bind(settings).await.map_err(cannot)?;
+    log::set_buffer(Arc::clone(listener.log()));
+    Ok(Some(listener))
 }
 
 /// The reason why the address cannot be listened on, with a suggestion.
