@@ -1,5 +1,7 @@
 //! Texts of others do no harm: they are shown as text, wherever they come from.
 
+use std::fs;
+
 use creole_acceptance::gateway::{ScriptedChildren, ScriptedReplies, StatelessClient};
 use serde_json::{Value, json};
 
@@ -54,12 +56,19 @@ fn texts_of_others_are_shown_as_text() {
     let children = hostile_upstream();
     let all = PAYLOADS.join(" ");
     let comment = PAYLOADS[..19].join(" ");
+    // The program writes the texts to standard error before it serves.
+    let folder = tempfile::tempdir().unwrap();
+    let texts = folder.path().join("texts");
+    fs::write(&texts, format!("{}\n", PAYLOADS.join("\n"))).unwrap();
+    let script = "cat \"$0\" >&2; exec \"$@\"".to_owned();
+    let shell = ["sh".to_owned(), "-c".to_owned(), script, texts.display().to_string()];
+    let command: Vec<String> = shell.into_iter().chain(children.command()).collect();
     let config = format!(
         "# {comment}\n[server]\nname = \"house\"\n\n[[server.chain]]\nkind = \"audit\"\nfile = \"audit.log\"\narguments = \"redacted\"\n\n\
          [upstreams.up]\nprefix = \"\"\n{}",
-        toml_command(&children.command()),
+        toml_command(&command),
     );
-    let console = Console::start(&config);
+    let console = Console::start_in(folder, &config);
     let Some(mut browser) = console.browser() else { return };
     browser.open("#/tools");
     browser.wait("text=tool0");
@@ -93,11 +102,28 @@ fn texts_of_others_are_shown_as_text() {
         scope.spawn(|| client.call(&unknown, json!({"x": all})));
         children.hears("tools/call").error(-32602, &all, &json!({"why": all}));
     });
-    for page in ["#/calls", "#/audit", "#/denials", "#/upstreams/up", "#/sessions", "#/overview"] {
+    for page in ["#/calls", "#/audit", "#/denials", "#/sessions", "#/overview"] {
         browser.open(page);
         browser.wait("main h1");
         browser.wait_gone(".loading");
     }
+    // Standard error: on the page of the upstream, and in the log.
+    browser.open("#/upstreams/up");
+    browser.wait("text=Standard error");
+    let shown = browser.text("main");
+    for text in &PAYLOADS[..19] {
+        assert!(shown.contains(text), "{text} is not in: {shown}");
+    }
+    assert!(shown.contains("\\u{202e}"), "escaped by the server: {shown}");
+    browser.open("#/log");
+    browser.wait(".page-head >> text=live");
+    // Lines of standard error are less important than the log writes them: they are made for this page.
+    let restarted = browser.evaluate(
+        "fetch('/api/v1/upstreams/up/restart', { method: 'POST', body: '{}', headers: { 'Content-Type': 'application/json', \
+         Authorization: `Bearer ${sessionStorage.getItem('creole.bearer')}` } }).then((it) => it.status)",
+    );
+    assert_eq!(restarted, 202);
+    browser.wait(&format!("td >> text={}", PAYLOADS[1]));
     browser.open("#/calls");
     browser.click("td >> role=link >> nth=0");
     browser.wait("text=Timeline");

@@ -85,9 +85,17 @@ fn a_reader_finds_no_button_that_acts() {
     browser.press("Enter");
     browser.wait("role=heading[name=\"Overview\"]");
     let acting = "role=button[name=/^(Run|Restart|Probe|Reset|Capture|End|Approve|Reject)/]";
-    for page in
-        ["overview", "upstreams", "tools", "calls", "sessions", "approvals", "audit", "config"]
-    {
+    for page in [
+        "overview",
+        "upstreams",
+        "tools",
+        "calls",
+        "sessions",
+        "approvals",
+        "audit",
+        "log",
+        "config",
+    ] {
         browser.open(&format!("#/{page}"));
         browser.wait("main h1");
         browser.wait_gone(".loading");

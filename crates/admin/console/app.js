@@ -9,7 +9,7 @@ import { signInPage } from './pages/sign_in.js';
 
 const PLACES = [
   ['overview', 'Overview', 'o'], ['upstreams', 'Upstreams', 'u'], ['tools', 'Tools', 't'], ['calls', 'Calls', 'c'],
-  ['sessions', 'Sessions', 's'], ['approvals', 'Approvals', 'a'], ['audit', 'Audit', 'd'], ['config', 'Config', 'f'],
+  ['sessions', 'Sessions', 's'], ['approvals', 'Approvals', 'a'], ['audit', 'Audit', 'd'], ['log', 'Log', 'l'], ['config', 'Config', 'f'],
 ];
 /** Pages of one thing: the place, and the module when the address has a second part. */
 const DETAILS = /** @type {Record<string, string>} */ ({ upstreams: 'upstream', tools: 'tool', calls: 'call', approvals: 'approval' });
@@ -105,7 +105,7 @@ async function begin() {
 }
 
 function showHelp() {
-  const keys = [...PLACES.map(([, name, key]) => [`g ${key}`, name]), ['g n', 'Denials'], ['/', 'Search on this page'], ['p', 'Pause or go on (Calls)'], ['?', 'This help'], ['Esc', 'Close']];
+  const keys = [...PLACES.map(([, name, key]) => [`g ${key}`, name]), ['g n', 'Denials'], ['/', 'Search on this page'], ['p', 'Pause or go on (Calls, Log)'], ['?', 'This help'], ['Esc', 'Close']];
   const dialog = h('dialog', { 'aria-labelledby': 'help-title', on: { close: () => dialog.remove() } }, h('div', null, h('h2', { id: 'help-title' }, 'Keyboard'),
     h('dl', { class: 'keys' }, keys.map(([key, name]) => [h('dt', null, key.split(' ').flatMap((one) => [h('kbd', null, one), ' '])), h('dd', null, name)])),
     h('div', { class: 'actions' }, button('Close', () => dialog.close()))));

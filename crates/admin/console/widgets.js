@@ -8,8 +8,8 @@ const STATES = new Map(Object.entries({
   success: ['good', '●'], tool_error: ['warn', '▲'], fault: ['bad', '✕'], input_required: ['busy', '◇'], task: ['busy', '◇'],
   cancelled: ['idle', '○'], active: ['busy', '◔'], ended: ['idle', '○'], working: ['busy', '◔'], completed: ['good', '●'], failed: ['bad', '✕'],
   approved: ['good', '●'], withheld: ['warn', '◐'], new: ['busy', '◇'], rejected: ['bad', '✕'], listed: ['good', '●'], excluded: ['bad', '✕'],
-  error: ['bad', '✕'], warning: ['warn', '▲'], info: ['busy', '◇'], running: ['good', '●'], draining: ['warn', '◐'],
-  same: ['good', '●'], translated: ['busy', '◇'], degraded: ['warn', '◐'], allowed: ['good', '●'], denied: ['bad', '✕'],
+  ok: ['good', '●'], asked: ['busy', '◇'], detached: ['busy', '◇'], started: ['busy', '◔'], error: ['bad', '✕'], warning: ['warn', '▲'], warn: ['warn', '▲'], info: ['busy', '◇'], debug: ['idle', '○'], trace: ['idle', '·'], running: ['good', '●'], draining: ['warn', '◐'],
+  same: ['good', '●'], translated: ['busy', '◇'], degraded: ['warn', '◐'], refused: ['bad', '✕'], allowed: ['good', '●'], denied: ['bad', '✕'],
 }));
 
 /** @param {string} word @param {string} [shown] */

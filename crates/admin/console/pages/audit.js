@@ -14,7 +14,7 @@ export const auditTabs = (current) => tabs('Records', [{ name: 'Audit log', href
 const member = (line, ...names) => names.map((name) => line[name]).find((value) => value !== undefined && typeof value !== 'object');
 /** A member that may be a text or an object with a name. @param {any} value */
 const nameOf = (value) => typeof value === 'object' && value !== null ? value.name ?? value.kind ?? '' : value ?? '';
-const OUTCOMES = /** @type {[string, string][]} */ (['', 'success', 'tool_error', 'fault', 'denied', 'cancelled', 'input_required', 'task'].map((it) => [it, it.replace('_', ' ') || 'all']));
+const OUTCOMES = /** @type {[string, string][]} */ ([['', 'all'], ['ok', 'ok'], ['error', 'error result'], ['fault', 'fault'], ['asked', 'asked for input'], ['detached', 'became a task'], ['cancelled', 'cancelled'], ['started', 'started']]);
 
 /** @param {any} line @param {string | undefined} traceUrl */
 function expanded(line, traceUrl) {
@@ -25,7 +25,7 @@ function expanded(line, traceUrl) {
 
 /** @param {import('../app.js').Context} context */
 export function page({ query, setQuery, until, may, self }) {
-  const head = [heading('Audit', { lead: 'One line for each call, as it was written.' }), auditTabs('audit')];
+  const head = [heading('Audit', { lead: 'One line for each call and for each look at payloads, as it was written.' }), auditTabs('audit')];
   if (!may('approve')) return [...head, empty('The audit log needs another role', 'Search needs admin:approve. Denials can be read with your role.')];
   const names = ['principal', 'tool', 'outcome', 'since', 'until', 'trace', 'q'];
   const filter = Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']));
@@ -40,7 +40,7 @@ export function page({ query, setQuery, until, may, self }) {
     const outcome = String(nameOf(line.outcome) || '–');
     const more = h('tr', { role: 'row', hidden: true }, h('td', { role: 'cell', colspan: '7' }, expanded(line, self.trace_url)));
     const toggle = button('Open', () => { more.hidden = !more.hidden; toggle.setAttribute('aria-expanded', String(!more.hidden)); }, { class: 'small', 'aria-expanded': 'false' });
-    body.append(row([dateTime(member(line, 'time', 'at', 'timestamp', 'started')), nameOf(line.principal) || '–', String(member(line, 'method', 'operation') ?? '–'), String(member(line, 'target', 'tool', 'name', 'uri') ?? '–'), state(outcome), duration(line.duration_ms ?? (line.duration_us === undefined ? undefined : line.duration_us / 1000)), toggle]), more);
+    body.append(row([dateTime(member(line, 'time', 'at', 'timestamp', 'started')), nameOf(line.principal) || '–', String(member(line, 'method', 'operation') ?? '–'), String(member(line, 'target', 'tool', 'name', 'uri') ?? '–'), state(outcome), duration(line.durationUs === undefined ? undefined : line.durationUs / 1000), toggle]), more);
   };
   let run = 0;
   const load = async (cursor = '') => {
@@ -60,7 +60,7 @@ export function page({ query, setQuery, until, may, self }) {
       if (until.aborted || mine !== run) return;
       fill(summary);
       const isAbsent = /** @type {any} */ (error).status === 409;
-      fill(result, isAbsent ? empty('No audit file is configured', 'Set [chain] audit in the configuration to a file. Lines that go to stdout or to OpenTelemetry are searched there.') : failure(error, () => load()));
+      fill(result, isAbsent ? empty('No audit file is configured', 'Add a layer of the kind audit with a file to the chain of a server. Lines that go to stdout or to OpenTelemetry are searched there.') : failure(error, () => load()));
     }
   };
   const field = (name, label, type) => labelled(label, h('input', { type, value: hidden.inline(filter[name]), spellcheck: 'false', on: { change: (event) => { filter[name] = event.target.value; } } }));

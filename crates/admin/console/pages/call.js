@@ -1,7 +1,9 @@
 // One call: its timeline, and what was said on both sides.
-import { h, fill } from '../dom.js';
-import { poll } from '../api.js';
+import { h, fill, set } from '../dom.js';
+import { get, poll } from '../api.js';
 import { span } from '../charts.js';
+import { parse, stringify } from '../json.js';
+import { argumentsOf, offer } from '../tries.js';
 import { clock, dateTime, duration } from '../text.js';
 import { address, copyButton, empty, facts, heading, link, loading, section, table, tag } from '../widgets.js';
 import { eras, outcome } from './calls.js';
@@ -54,6 +56,22 @@ function summary(call) {
     ['Other rounds', call.rounds?.length > 0 && call.rounds.map((id) => [link(id.slice(0, 8), address(['calls', id])), ' '])]]);
 }
 
+const GIVEN = /** @type {Record<string, string>} */ ({ captured: 'with the arguments of the captured request', redacted: 'with the arguments of the captured request, in which secrets are hidden', tab: 'with the arguments that this tab sent', unknown: 'without its arguments, which are not known: no capture kept them' });
+
+/** Leads to Try, with the arguments if they are known. @param {any} call @param {AbortSignal} until */
+function runAgain(call, until) {
+  const given = argumentsOf(call, parse, stringify);
+  const kind = call.method === 'tools/call' ? 'tool' : 'prompt';
+  const again = link('Run again in Try', address(['tools'], { server: call.server, q: call.target, kind: kind === 'tool' ? '' : kind }), { class: 'button', title: `Opens Try ${GIVEN[given.from]}` });
+  get(`/servers/${encodeURIComponent(call.server)}/items?kind=${kind}&q=${encodeURIComponent(call.target)}&limit=500`, { until }).then(({ items }) => {
+    const item = items.find((it) => it.name === call.target);
+    if (!item) return;
+    set(again, 'href', address(['try', item.id], { server: call.server, revision: call.revision, again: call.id }));
+    again.addEventListener('click', () => offer(call.id, given));
+  }, () => {});
+  return { again, hint: `“Run again” opens Try ${GIVEN[given.from]}.` };
+}
+
 /** @param {import('../app.js').Context} context */
 export function page({ path: [id], until, may, setTitle }) {
   const shown = loading();
@@ -67,8 +85,8 @@ export function page({ path: [id], until, may, setTitle }) {
       drawn = text;
       setTitle(`${call.method} ${call.target}`);
       const rounds = (call.rounds?.length ?? 0) + 1;
-      const again = may('operate') && ['tools/call', 'prompts/get'].includes(call.method) && link('Run again in Try', address(['tools'], { server: call.server, q: call.target, kind: call.method === 'tools/call' ? '' : 'prompt' }), { class: 'button' });
-      fill(head, heading(call.target || call.method, { above: [link('Calls', '#/calls'), ` / ${id.slice(0, 8)}`], beside: [outcome(call), tag(call.method), call.translation === 'parked' && tag(`parked, ${rounds} round${rounds === 1 ? '' : 's'}`, 'warn')], actions: again }));
+      const { again, hint } = may('operate') && ['tools/call', 'prompts/get'].includes(call.method) && runAgain(call, until) || { again: null, hint: '' };
+      fill(head, heading(call.target || call.method, { above: [link('Calls', '#/calls'), ` / ${id.slice(0, 8)}`], beside: [outcome(call), tag(call.method), call.translation === 'parked' && tag(`parked, ${rounds} round${rounds === 1 ? '' : 's'}`, 'warn')], actions: again, lead: hint }));
       fill(body, summary(call), section('Timeline', timeline(call)), section('Both sides', payloads(call, may('operate'))));
       shown.show(() => body);
     }

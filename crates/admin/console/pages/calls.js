@@ -16,13 +16,13 @@ export const eras = (it) => it.upstream_revision && it.upstream_revision !== it.
 export const outcome = (it) => it.state === 'active' ? state('active', 'in flight') : it.denied_by ? state('denied') : state(it.outcome ?? 'ended', it.fault ?? undefined);
 
 const cells = (it) => [
-  link(clock(it.started), address(['calls', it.id]), { class: 'mono' }), it.principal ?? '–', it.upstream && it.server ? `${it.server} → ${it.upstream}` : it.server || 'gateway', it.method, it.target || '–', eras(it), outcome(it), it.state === 'active' ? '…' : duration(it.duration_ms),
+  link(clock(it.started), address(['calls', it.id]), { class: 'mono' }), it.principal ?? '–', it.upstream && it.server ? `${it.server} → ${it.upstream}` : it.server || 'gateway', it.method === '_OTHER' ? 'unknown' : it.method, it.target || '–', eras(it), outcome(it), it.state === 'active' ? '…' : duration(it.duration_ms),
 ];
 
 /** @param {import('../app.js').Context} context */
 export function page({ query, setQuery, until, may, self }) {
   const shown = loading();
-  const names = ['q', 'target', 'principal', 'upstream', 'outcome'];
+  const names = ['q', 'target', 'principal', 'upstream', 'outcome', 'work'];
   const filter = Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']));
   const { node, body, row } = table('Calls', [['Time', 'fit'], 'Caller', 'Server → upstream', ['Method', 'fit'], ['Target', 'key'], 'Revisions', ['Outcome', 'fit'], ['Took', 'num']]);
   node.classList.add('compact');
@@ -65,7 +65,9 @@ export function page({ query, setQuery, until, may, self }) {
     stop = new AbortController();
     const leaving = AbortSignal.any([until, stop.signal]);
     setQuery(filter);
-    const search = new URLSearchParams(Object.entries(filter).filter((entry) => entry[1]));
+    // What the gateway does for itself, such as starts of upstreams, is shown on demand.
+    const { work, ...wanted } = filter;
+    const search = new URLSearchParams(Object.entries({ ...wanted, clients: work ? '' : '1' }).filter((entry) => entry[1]));
     calls = new Map();
     try {
       const { items } = await get(`/calls?limit=${MOST_SHOWN}&${search}`, { until: leaving });
@@ -89,7 +91,7 @@ export function page({ query, setQuery, until, may, self }) {
   start();
   const captures = capturePart(may('operate') && self.capture === 'ask', filter, until, trouble);
   return [heading('Calls', { beside: summary, actions: [pause, captures.button] }), captures.node, h('div', { class: 'filters' }, h('div', { class: 'wide' }, field('q', 'Search ( / )', 'search')), field('target', 'Target'), field('principal', 'Caller'), field('upstream', 'Upstream'),
-    labelled('Outcome', select(OUTCOMES, filter.outcome, (value) => { filter.outcome = value; start(); }))), trouble, shown.node];
+    labelled('Outcome', select(OUTCOMES, filter.outcome, (value) => { filter.outcome = value; start(); })), labelled('Show', select([['', 'calls of clients'], ['1', 'also work of Creole itself']], filter.work, (value) => { filter.work = value; start(); }))), trouble, shown.node];
 }
 
 /** Payloads are kept only while somebody asked for them. @param {boolean} isAllowed @param {Record<string, string>} filter @param {AbortSignal} until @param {any} trouble */

@@ -36,7 +36,7 @@ export function page({ query, until }) {
     const isRefused = refused && view !== 'running';
     const text = isRefused ? refused.text : config.text;
     const { node, body: rows, row } = table('Effective values', [['Key', 'key'], 'Value', ['From', 'fit']]);
-    rows.append(...(config.effective ?? []).map((it) => row([h('code', null, it.path), h('code', null, typeof it.value === 'string' ? it.value : JSON.stringify(it.value)), it.from === 'default' ? h('span', { class: 'muted' }, 'default') : tag(it.from)])));
+    rows.append(...(config.effective ?? []).map((it) => row([h('code', null, it.path.split(/(?<=[._])/).flatMap((part) => [part, h('wbr')])), h('code', null, typeof it.value === 'string' ? it.value : JSON.stringify(it.value)), it.from === 'default' ? h('span', { class: 'muted' }, 'default') : tag(it.from)])));
     const choice = refused && labelled('File', select([['', 'as refused'], ['running', 'as it runs']], view, (value) => { view = value; draw(config); }));
     fill(body, banner(config),
       config.restart_needed?.length > 0 && h('div', { class: 'notice warn' }, h('p', { class: 'notice-title' }, 'These changes need a restart'), h('ul', null, config.restart_needed.map((it) => h('li', null, h('code', null, it))))),

@@ -7,19 +7,22 @@ import { auditTabs } from './audit.js';
 
 export const title = 'Denials';
 
+/** What refuses without being a layer of a chain. */
+const LAYERS = /** @type {Record<string, string>} */ ({ auth: 'credentials', guard: 'host or origin', scopes: 'scopes of the token' });
+
 /** @param {string} label */
 export function denialTable(label) {
   const { node, body, row } = table(label, [['Rule', 'key'], 'Caller', 'Target', ['Count', 'num'], ['Last', 'fit'], 'Reason']);
   const make = (it) => {
-    const rule = `${it.layer}${it.rule ? `: ${it.rule}` : ''}`;
+    const rule = `${LAYERS[it.layer] ?? it.layer}${it.rule ? `: ${it.rule}` : ''}`;
     const number = h('span', null);
     const last = h('span', null);
-    const line = row([it.line ? link(rule, address(['config'], { line: String(it.line) }), { title: `Line ${it.line} of the configuration` }) : rule, it.principal ?? '–', [h('span', null, it.target), it.method && h('span', { class: 'sub' }, ` ${it.method}`)], number, last, it.reason ?? '']);
+    const line = row([it.line ? link(rule, address(['config'], { line: String(it.line) }), { title: `Line ${it.line} of the configuration` }) : rule, h('span', null, it.principal ?? ['unknown', it.remote && h('span', { class: 'sub' }, ` from ${it.remote}`)]), h('span', null, it.target || '–', it.method && h('span', { class: 'sub' }, ` ${it.method}`)), number, last, it.reason ?? '']);
     const update = (next) => { setText(number, count(next.count)); fill(last, moment(next.last)); };
     update(it);
     return { node: line, update };
   };
-  return { node, update: (items) => keyed(body, items, (it) => [it.layer, it.rule, it.principal, it.target, it.method, it.server].join('\n'), make) };
+  return { node, update: (items) => keyed(body, items, (it) => [it.layer, it.rule, it.principal, it.remote, it.target, it.method, it.server].join('\n'), make) };
 }
 
 const SPANS = /** @type {[string, string][]} */ ([['1', 'the last hour'], ['24', 'the last day'], ['', 'the start of the process']]);
@@ -45,6 +48,6 @@ export function page({ until, query, setQuery }) {
   };
   const hours = query.get('hours') ?? '24';
   start(hours);
-  return [heading('Denials', { beside: summary, lead: 'Calls that a rule of this process refused, grouped by rule, caller and target.' }), auditTabs('denials'),
+  return [heading('Denials', { beside: summary, lead: 'Calls and requests that this process refused, grouped by rule, caller and target. A rule links to its line in the configuration.' }), auditTabs('denials'),
     h('div', { class: 'filters' }, labelled('Since', select(SPANS, hours, (value) => { setQuery({ hours: value }); start(value); }))), shown.node];
 }

@@ -22,7 +22,8 @@ export function runPart(server, until, self) {
   /** @type {(() => void) | null} */
   let stopping = null;
 
-  const start = async (body) => {
+  /** @param {string} body @param {(calls: string[]) => void} onCalls hears which calls it became */
+  const start = async (body, onCalls = () => {}) => {
     stopping?.();
     const stop = new AbortController();
     let isOver = false;
@@ -65,9 +66,10 @@ export function runPart(server, until, self) {
         const value = data.get('result');
         const isError = value instanceof Map && value.get('isError') === true;
         const ids = data.get('calls') ?? [];
+        onCalls(ids);
         over([state(isError ? 'tool_error' : 'success'), ` ${duration(number(data, 'duration_ms'))} `, ids.map((id, index) => [link(ids.length > 1 ? `Round ${index + 1}` : 'Timeline', address(['calls', id])), ' '])], blocks(value));
       },
-      error: (data) => over([state('fault'), ` ${duration(number(data, 'duration_ms'))}`], h('div', { class: 'notice bad' }, h('p', { class: 'notice-title' }, data.get('message') ?? 'The call failed'), h('p', null, 'Code ', h('code', null, stringify(data.get('code') ?? null))), data.has('data') && tree(data.get('data')))),
+      error: (data) => { onCalls(data.get('calls') ?? []); over([state('fault'), ` ${duration(number(data, 'duration_ms'))}`], h('div', { class: 'notice bad' }, h('p', { class: 'notice-title' }, data.get('message') ?? 'The call failed'), h('p', null, 'Code ', h('code', null, stringify(data.get('code') ?? null))), data.has('data') && tree(data.get('data')))); },
       cancelled: () => over(state('cancelled'), h('p', { class: 'muted' }, 'The call was cancelled.')),
     });
     try {

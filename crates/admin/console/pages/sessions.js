@@ -7,7 +7,7 @@ import { count, duration, plural } from '../text.js';
 export const title = 'Sessions';
 
 const client = (it) => it.client ? `${it.client.name} ${it.client.version ?? ''}` : '–';
-/** @type {Record<string, { name: string, path: string, one: string, columns: (string | [string, string])[], cells: (it: any) => import('../dom.js').Child[], none: [string, string], ends: string }>} */
+/** @type {Record<string, { name: string, path: string, one: string, columns: (string | [string, string])[], cells: (it: any) => import('../dom.js').Child[], none: [string, string], ends: string, canEnd?: (it: any) => boolean }>} */
 const LISTS = {
   sessions: {
     name: 'Sessions', path: '/sessions', one: 'session', ends: 'Its client must connect again.',
@@ -17,14 +17,15 @@ const LISTS = {
   },
   tasks: {
     name: 'Tasks', path: '/tasks', one: 'task', ends: 'It is cancelled.',
-    columns: [['Task', 'key'], 'Target', 'Caller', ['State', 'fit'], ['Created', 'fit'], ['Updated', 'fit'], 'Message'],
-    cells: (it) => [h('code', null, it.id.slice(0, 8)), it.target, it.principal ?? '–', state(it.status), moment(it.created), moment(it.updated), it.message ?? ''],
-    none: ['No task', 'A call that goes on after its response is a task.'],
+    columns: [['Task', 'key'], 'Server', 'Tool', 'Caller', ['Revision', 'fit'], ['State', 'fit'], ['Age', 'fit'], ['Changed', 'fit'], 'Message'],
+    cells: (it) => [h('code', null, it.id.slice(0, 8)), it.server, it.target, it.principal, it.revision, state(it.status), duration(it.age_ms), moment(it.updated), it.message ?? '–'],
+    none: ['No task', 'A call that goes on after its response is a task. It stays here for a while after its end.'],
+    canEnd: (it) => ['working', 'input_required'].includes(it.status),
   },
   parked: {
     name: 'Parked calls', path: '/parked', one: 'parked call', ends: 'Its tool gets an error for the input that it asked for.',
-    columns: [['Parked call', 'key'], 'Upstream', 'Target', 'Caller', 'Waits for', ['Round', 'num'], ['Since', 'fit']],
-    cells: (it) => [it.call ? link(it.id.slice(0, 8), address(['calls', it.call])) : h('code', null, it.id.slice(0, 8)), it.upstream, `${it.method} ${it.target}`, it.principal ?? '–', (it.requests ?? []).join(', '), count(it.round), moment(it.since)],
+    columns: [['Parked call', 'key'], 'Upstream', 'Caller'],
+    cells: (it) => [h('code', null, it.id.slice(0, 8)), link(it.upstream, address(['upstreams', it.upstream])), it.principal],
     none: ['No parked call', 'A call waits here while an upstream of the handshake era waits for an answer of a client of 2026-07-28.'],
   },
 };
@@ -43,11 +44,16 @@ export function page({ query, until, may }) {
     try { await change('DELETE', `${list.path}/${encodeURIComponent(it.id)}`); again(); } catch (error) { fill(trouble, failure(error)); }
   };
   const make = (it) => {
-    const line = row([...list.cells(it), ...may('operate') ? [button('End', () => end(it), { class: 'small', 'aria-label': `End ${list.one} ${it.id.slice(0, 8)}` })] : []]);
-    const update = (next) => list.cells(next).forEach((cell, index) => { if (!(cell instanceof Node)) fill(line.children[index], cell); else line.children[index].replaceChildren(cell); });
+    const act = button('End', () => end(it), { class: 'small', 'aria-label': `End ${list.one} ${it.id.slice(0, 8)}` });
+    const line = row([...list.cells(it), ...may('operate') ? [act] : []]);
+    const update = (next) => {
+      list.cells(next).forEach((cell, index) => fill(line.children[index], cell));
+      act.hidden = list.canEnd?.(next) === false;
+    };
+    update(it);
     return { node: line, update };
   };
-  const again = poll(`${list.path}?limit=500`, 2000, until, ({ items, next }) => {
+  const again = poll(list.path === '/parked' ? list.path : `${list.path}?limit=500`, 2000, until, ({ items, next }) => {
     fill(summary, items.length ? `${plural(items.length, list.one)}${next ? ' and more' : ''}` : '');
     keyed(body, items, (it) => it.id, make);
     node.hidden = items.length === 0;

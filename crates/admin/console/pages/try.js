@@ -4,16 +4,21 @@ import { getExact, get } from '../api.js';
 import { ABSENT, field } from '../form.js';
 import { JsonError, lossless, parse, stringify } from '../json.js';
 import { missing, planOf } from '../schema.js';
+import { noteCalls, offered, rememberTry, tries } from '../tries.js';
 import { clock, hidden, shellWord } from '../text.js';
 import { address, button, copyButton, empty, heading, labelled, link, loading, section, select } from '../widgets.js';
 import { runPart } from './run.js';
 
 export const title = 'Try';
 
-const HISTORY = 'creole.tries';
-const MOST_KEPT = 20;
 /** What a client can say that it answers. */
 const CAPABILITIES = /** @type {Record<string, object>} */ ({ elicitation: { form: {}, url: {} }, sampling: {}, roots: {} });
+
+/** What to know about the arguments of a call that is run again. */
+const GIVEN = /** @type {Record<string, string>} */ ({
+  unknown: 'The arguments of the earlier call are not known: no capture kept them. Fill them in before you run it.',
+  redacted: 'The arguments are those of the captured request. Secrets in them are hidden as •••: replace them before you run it.',
+});
 
 /** The schema of the arguments of an item. @param {any} item */
 function schemaOf(item) {
@@ -35,19 +40,12 @@ function request(item, values, revision, capabilities) {
   return stringify({ method: METHODS[kind], params, as: { revision, capabilities: Object.fromEntries(capabilities.map((name) => [name, CAPABILITIES[name]])) } });
 }
 
-/** @returns {any[]} */
-function history() {
-  try { return JSON.parse(sessionStorage.getItem(HISTORY) ?? '[]'); } catch { return []; }
-}
-function remember(entry) {
-  try { sessionStorage.setItem(HISTORY, JSON.stringify([entry, ...history()].slice(0, MOST_KEPT))); } catch { /* The list is a convenience. */ }
-}
-
 /** @param {any} item @param {string} server @param {any} context */
 function tryPart(item, server, { until, self, query, revisions }) {
   const plan = planOf(schemaOf(item));
   const name = item.get('name');
-  const given = query.get('args');
+  const again = offered(query.get('again'));
+  const given = again?.args ?? query.get('args');
   const formSide = h('div', null);
   const problem = h('p', { class: 'bad', role: 'alert', id: 'json-problem' });
   const note = h('p', { class: 'warn', 'aria-live': 'polite' });
@@ -97,12 +95,13 @@ function tryPart(item, server, { until, self, query, revisions }) {
       if (error) { editor.focus(); editor.setSelectionRange(at ?? 0, (at ?? 0) + 1); }
       return;
     }
-    remember({ id: item.get('id'), server, name, args: stringify(value), revision, at: new Date().toISOString() });
-    running.start(request(item, value, revision, [...capabilities]));
+    const time = new Date().toISOString();
+    rememberTry({ id: item.get('id'), server, name, args: stringify(value), revision, at: time });
+    running.start(request(item, value, revision, [...capabilities]), (calls) => noteCalls(time, calls));
     drawHistory();
   };
   const past = h('div', { class: 'stack' });
-  const drawHistory = () => fill(past, history().length === 0 ? h('p', { class: 'muted' }, 'Calls of this tab appear here.') : h('ul', { class: 'schema' }, history().map((it) => h('li', { class: 'row' },
+  const drawHistory = () => fill(past, tries().length === 0 ? h('p', { class: 'muted' }, 'Calls of this tab appear here.') : h('ul', { class: 'schema' }, tries().map((it) => h('li', { class: 'row' },
     h('span', { class: 'muted' }, clock(it.at).slice(0, 8)), it.id === item.get('id') ? button(it.name, () => { editor.value = stringify(parse(it.args), 2); fromText(); editor.focus(); }, { class: 'plain' }) : link(it.name, address(['try', it.id], { server: it.server, args: it.args, revision: it.revision })), h('code', { class: 'wrap clip' }, it.args)))));
   drawHistory();
 
@@ -112,7 +111,7 @@ function tryPart(item, server, { until, self, query, revisions }) {
     h('div', { class: 'try' }, section('Arguments', h('div', { class: 'panel' }, h('span', { class: 'unseen', id: 'arguments-label' }, 'Arguments'), plan.kind === 'choice' && h('label', { class: 'unseen', for: 'arguments' }, 'Which form'), plan.kind === 'json' && h('label', { class: 'unseen', for: 'arguments' }, 'Arguments'), formSide)),
       h('section', { class: 'json-side', 'aria-labelledby': 'json-label' }, h('h2', null, h('label', { for: 'json', id: 'json-label' }, 'JSON')), editor, problem, note, act, h('div', { class: 'actions' }, h('button', { type: 'submit', class: 'primary' }, 'Run'), running.cancel, running.status))));
   draw();
-  return h('div', { class: 'sections' }, form_, running.node, item.get('kind') === 'tool' && section('On the command line', h('div', { class: 'panel cli' }, cli, copyButton(() => cli.textContent))), section('Calls of this tab', past));
+  return h('div', { class: 'sections' }, again && GIVEN[again.from] && h('div', { class: 'notice warn' }, h('p', null, GIVEN[again.from])), form_, running.node, item.get('kind') === 'tool' && section('On the command line', h('div', { class: 'panel cli' }, cli, copyButton(() => cli.textContent))), section('Calls of this tab', past));
 }
 
 /** @param {import('../app.js').Context} context */

@@ -5,7 +5,7 @@ import { count, duration } from '../text.js';
 
 /** What an upstream waits for. @param {any} it */
 export function note(it) {
-  if (it.state === 'backoff' && it.next_start_ms !== undefined) return `next start in ${duration(Math.ceil(it.next_start_ms / 1000) * 1000)}${it.note ? `; ${it.note}` : ''}`;
+  if (it.state === 'backoff' && it.next_start_ms !== undefined) return `next start in ${Math.ceil(it.next_start_ms / 1000)} s${it.note ? `: ${it.note}` : ''}`;
   return it.note ?? (it.items?.withheld ? `${count(it.items.withheld)} withheld` : '');
 }
 
