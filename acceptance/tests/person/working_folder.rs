@@ -60,6 +60,8 @@ impl Sandbox {
 pub(crate) struct TerminalSession {
     child: Child,
     person: File,
+    /// The end of the process, which keeps the modes that the process left.
+    process: File,
     shown: Arc<Mutex<String>>,
     /// How much of the shown text was waited for.
     seen: usize,
@@ -82,7 +84,7 @@ impl TerminalSession {
                 kept.lock().expect("no panic").push_str(&text);
             }
         });
-        Self { child, person, shown, seen: 0 }
+        Self { child, person, process, shown, seen: 0 }
     }
 
     fn text(&self) -> String {
@@ -113,7 +115,7 @@ impl TerminalSession {
     pub(crate) fn end(&mut self) -> (Option<i32>, bool) {
         let ended = || self.child.try_wait().expect("its status");
         let status = eventually("the command does not end", ended);
-        let modes = tcgetattr(&self.person).expect("its modes").local_modes;
+        let modes = tcgetattr(&self.process).expect("its modes").local_modes;
         (status.code(), modes.contains(LocalModes::ECHO | LocalModes::ICANON))
     }
 }
