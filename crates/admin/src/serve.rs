@@ -129,7 +129,7 @@ impl AdminListener {
             started: (SystemTime::now(), Instant::now()),
         });
         let handler = AdminHandler { admin: Arc::clone(&admin), routes: api::routes() };
-        let measured = ListenerMetrics::new(admin.telemetry.metrics(), "admin");
+        let measured = ListenerMetrics::new(&admin.telemetry, "admin");
         let router = Router::for_every_path(handler, Drain::new()).measured(Some(measured));
         let serving = async {
             match self.socket {
