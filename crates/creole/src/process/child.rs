@@ -95,7 +95,8 @@ impl Child {
         let log_name = program.log_stderr.then(|| program.name.clone());
         let meter = program.meter.clone();
         if let Some(meter) = &meter {
-            meter.keep_tail(&tail);
+            let tail = tail.clone();
+            meter.keep_tail(Box::new(move |max| tail.lines(max)));
         }
         let draining = tokio::spawn(stderr::drain(stderr, log_name, meter, tail.clone()));
         let (stop, stopped) = oneshot::channel();

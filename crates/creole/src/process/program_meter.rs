@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::group::ProcessGroup;
-use super::stderr::StderrTail;
 use crate::sync::Mutex;
 use crate::telemetry::metrics::Counter;
 
@@ -21,11 +20,14 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 /// Of how many processes the end of the standard error is kept.
 const MAX_TAILS: usize = 4;
 
+/// Reads the last lines of the standard error of one process, at most this many.
+pub(super) type ReadStderr = Box<dyn Fn(usize) -> Vec<String> + Send + Sync>;
+
 /// Measures the running processes of one program. Programs with several connections have several groups.
 pub struct ProgramMeter {
     groups: Mutex<HashSet<i32>>,
-    /// The ends of the standard error of its last processes, the newest last.
-    tails: Mutex<VecDeque<StderrTail>>,
+    /// Read the standard error of its last processes, the newest last.
+    tails: Mutex<VecDeque<ReadStderr>>,
     stderr_dropped: Counter,
 }
 
@@ -46,19 +48,18 @@ impl ProgramMeter {
         Arc::new(Self { groups: Mutex::default(), tails: Mutex::default(), stderr_dropped })
     }
 
-    /// Keeps the end of the standard error of a process that starts.
-    pub(super) fn keep_tail(&self, tail: &StderrTail) {
+    /// Reads the standard error of a process that starts.
+    pub(super) fn keep_tail(&self, tail: ReadStderr) {
         let mut tails = self.tails.lock();
         if tails.len() >= MAX_TAILS {
             tails.pop_front();
         }
-        tails.push_back(tail.clone());
+        tails.push_back(tail);
     }
 
     /// The last lines of its standard error as printable text, at most this many. Those of one process are together.
     pub fn stderr_lines(&self, max: usize) -> Vec<String> {
-        let tails: Vec<StderrTail> = self.tails.lock().iter().cloned().collect();
-        let lines: Vec<String> = tails.iter().flat_map(|tail| tail.lines(max)).collect();
+        let lines: Vec<String> = self.tails.lock().iter().flat_map(|tail| tail(max)).collect();
         let excess = lines.len().saturating_sub(max);
         lines.into_iter().skip(excess).collect()
     }
