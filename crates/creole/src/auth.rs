@@ -9,7 +9,7 @@ mod access_tokens;
 mod attempt_metrics;
 pub(crate) mod challenge;
 pub(crate) mod credential_files;
-pub(crate) mod denial;
+mod denial;
 mod error;
 mod fingerprints;
 mod header;

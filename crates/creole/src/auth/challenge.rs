@@ -9,7 +9,6 @@ use std::time::Duration;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use super::denial::RefusedCaller;
 use super::requirement::Requirement;
 use super::resource::{DpopMode, ProtectedResource};
 use crate::principal::Principal;
@@ -35,6 +34,15 @@ impl PartialEq for Challenge {
     fn eq(&self, other: &Self) -> bool {
         (self.status, &self.headers, self.body) == (other.status, &other.headers, other.body)
     }
+}
+
+/// Who is refused and why, for operators.
+#[derive(Clone, Debug)]
+pub(crate) struct RefusedCaller {
+    /// The reason.
+    pub(crate) reason: &'static str,
+    /// The id of the principal, if it is known.
+    pub(crate) principal: Option<Arc<str>>,
 }
 
 /// The authentication schemes that a server offers.

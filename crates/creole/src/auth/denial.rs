@@ -1,7 +1,5 @@
 //! The reasons for refusing a caller. They are logged, and the response does not reveal them.
 
-use std::sync::Arc;
-
 use super::challenge::Challenge;
 
 /// Why a caller is refused.
@@ -42,15 +40,6 @@ impl DenialReason {
             Self::Busy => "too many callers at once",
         }
     }
-}
-
-/// Who is refused and why, for operators.
-#[derive(Clone, Debug)]
-pub(crate) struct RefusedCaller {
-    /// The reason.
-    pub(crate) reason: &'static str,
-    /// The id of the principal, if it is known.
-    pub(crate) principal: Option<Arc<str>>,
 }
 
 /// The response to a refused caller, with the reason.

@@ -10,7 +10,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
 
 use crate::auth::Principal;
-use crate::auth::denial::RefusedCaller;
+use crate::auth::challenge::RefusedCaller;
 use crate::chain::BoxFuture;
 use crate::serve::http::web::incoming::{BoxError, IncomingBody};
 use crate::serve::http::web::request::RequestHead;
