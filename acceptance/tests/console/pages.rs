@@ -86,18 +86,12 @@ fn all_pages(browser: &mut Browser) -> Vec<(String, String)> {
 }
 
 /// How a page is shown: the scheme, whether colours are forced, and the width.
-const LOOKS: [(&str, bool, u32); 5] = [
-    ("light", false, 1440),
-    ("dark", false, 1440),
-    ("light", false, 320),
-    ("dark", false, 320),
-    ("light", true, 320),
-];
+type Look = (&'static str, bool, u32);
 
-/// Looks at the page in every way. Returns what is wrong with it.
-fn inspect(browser: &mut Browser, name: &str) -> Vec<String> {
+/// Looks at the page in these ways. Returns what is wrong with it.
+fn inspect(browser: &mut Browser, name: &str, looks: &[Look]) -> Vec<String> {
     let mut problems = Vec::new();
-    for (scheme, is_forced, width) in LOOKS {
+    for &(scheme, is_forced, width) in looks {
         browser.show_as(scheme, is_forced, width);
         let kind = if is_forced { "forced" } else { scheme };
         browser.screenshot(&pictures().join(format!("{name}-{kind}-{width}.png")));
@@ -112,13 +106,13 @@ fn inspect(browser: &mut Browser, name: &str) -> Vec<String> {
     problems
 }
 
-#[test]
-fn every_page_is_accessible_in_both_schemes_narrow_and_wide() {
+/// Opens every page, and expects nothing wrong with it in these ways.
+fn check_every_page(looks: &[Look]) {
     let console = full();
     let Some(mut browser) = console.browser_outside() else { return };
     browser.open("#/overview");
     browser.wait("main h1");
-    let mut problems = inspect(&mut browser, "sign-in");
+    let mut problems = inspect(&mut browser, "sign-in", looks);
     browser.open(&console.link());
     // Calls are recorded from the first visit on.
     browser.wait(".places");
@@ -127,10 +121,20 @@ fn every_page_is_accessible_in_both_schemes_narrow_and_wide() {
         browser.open(&place);
         browser.wait("main h1");
         browser.wait_gone(".loading");
-        problems.extend(inspect(&mut browser, &name));
+        problems.extend(inspect(&mut browser, &name, looks));
     }
     assert_eq!(problems, Vec::<String>::new());
     browser.assert_harmless();
+}
+
+#[test]
+fn every_page_is_accessible_in_a_wide_window_in_both_schemes() {
+    check_every_page(&[("light", false, 1440), ("dark", false, 1440)]);
+}
+
+#[test]
+fn every_page_is_accessible_in_a_narrow_window_in_both_schemes_and_with_forced_colours() {
+    check_every_page(&[("light", false, 320), ("dark", false, 320), ("light", true, 320)]);
 }
 
 #[test]
