@@ -15,6 +15,9 @@ fn without_times(mut overview: Value) -> Value {
         overview.as_object_mut().unwrap().remove(name);
     }
     overview["refusals"].as_object_mut().unwrap().remove("since");
+    for upstream in overview["upstreams"].as_array_mut().unwrap() {
+        upstream.as_object_mut().unwrap().remove("calls_per_second");
+    }
     overview
 }
 
