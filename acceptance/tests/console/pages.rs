@@ -68,12 +68,18 @@ fn all_pages(browser: &mut Browser) -> Vec<(String, String)> {
     let mut pages: Vec<(String, String)> =
         PAGES.iter().map(|(name, place)| ((*name).to_owned(), (*place).to_owned())).collect();
     let mut follow = |name: &str, from: &str| {
-        browser.open(from);
         let list = from.split('?').next().unwrap_or_default();
         let link = format!("td a[href^='{list}/']");
-        browser.wait(&link);
-        let href = format!("document.querySelector({}).getAttribute('href')", json!(link));
-        let place = browser.evaluate(&href);
+        // The links of the page before are not those of this one.
+        browser.open("#/nowhere");
+        browser.wait_gone(&link);
+        browser.open(from);
+        let href = format!("document.querySelector({})?.getAttribute('href')", json!(link));
+        let mut place = Value::Null;
+        eventually(&format!("{from} has a link"), || {
+            place = browser.evaluate(&href);
+            place.is_string()
+        });
         pages.push((name.to_owned(), place.as_str().unwrap().to_owned()));
     };
     follow("tool", "#/tools?q=echo");

@@ -302,7 +302,7 @@ impl Authenticator {
                 Ok(principal) => Ok(principal.clone()),
                 Err(reason) => match self.record_wrong_key(peer) {
                     Ok(()) => refused(true, reason),
-                    Err(challenge) => Err(Box::new((challenge, DenialReason::TooManyAttempts))),
+                    Err(challenge) => Err(Box::new((*challenge, DenialReason::TooManyAttempts))),
                 },
             },
             (PresentedCredentials::Bearer(_) | PresentedCredentials::Dpop(_), ..) => {
@@ -315,12 +315,12 @@ impl Authenticator {
     }
 
     /// Only wrong keys are counted, because a correct key is never throttled.
-    fn record_wrong_key(&self, peer: Option<IpAddr>) -> Result<(), Challenge> {
+    fn record_wrong_key(&self, peer: Option<IpAddr>) -> Result<(), Box<Challenge>> {
         let address = self.shared.fingerprints.of(b"keys", &[&network_prefix(peer)]);
         self.shared
             .throttle
             .record_failure(address, login_throttle::KEYS)
-            .map_err(Challenge::too_many_attempts)
+            .map_err(|wait| Box::new(Challenge::too_many_attempts(wait)))
     }
 
     /// Checks the throttle before the cache of verified passwords. Otherwise a throttled caller could keep guessing,

@@ -213,9 +213,12 @@ impl Requirement {
     ///
     /// # Errors
     /// A challenge with status 403 that names the role, when the principal does not have it.
-    pub fn check(&self, principal: &Principal) -> Result<(), Challenge> {
+    pub fn check(&self, principal: &Principal) -> Result<(), Box<Challenge>> {
         match self.missing_role(principal) {
-            Some(role) => Err(Challenge::forbidden(role, principal.id().starts_with("key:"))),
+            Some(role) => {
+                let is_key = principal.id().starts_with("key:");
+                Err(Box::new(Challenge::forbidden(role, is_key)))
+            }
             None => Ok(()),
         }
     }

@@ -125,7 +125,8 @@ impl LoadedCredentials {
     /// Checks what the path requires of every principal.
     fn check(&self, principal: &Principal, request: &AuthRequest<'_>) -> Result<(), Denial> {
         let resource = self.resources.get(request.resource);
-        let lacks_role = |challenge| Box::new((challenge, DenialReason::MissingRole));
+        let lacks_role =
+            |challenge: Box<Challenge>| Box::new((*challenge, DenialReason::MissingRole));
         let requirement = resource.map_or(&self.settings.requirement, |it| it.requirement());
         requirement.check(principal).map_err(lacks_role)?;
         let Some((resource, token)) = resource.zip(principal.token()) else { return Ok(()) };
