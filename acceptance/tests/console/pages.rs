@@ -75,12 +75,10 @@ fn all_pages(browser: &mut Browser) -> Vec<(String, String)> {
         browser.wait_gone(&link);
         browser.open(from);
         let href = format!("document.querySelector({})?.getAttribute('href')", json!(link));
-        let mut place = Value::Null;
-        eventually(&format!("{from} has a link"), || {
-            place = browser.evaluate(&href);
-            place.is_string()
+        let place = eventually("the list has a link", || {
+            browser.evaluate(&href).as_str().map(str::to_owned)
         });
-        pages.push((name.to_owned(), place.as_str().unwrap().to_owned()));
+        pages.push((name.to_owned(), place));
     };
     follow("tool", "#/tools?q=echo");
     follow("approval", "#/approvals?all=1");
