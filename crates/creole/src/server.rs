@@ -25,7 +25,6 @@ use crate::registry::{Registry, RegistrySettings};
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
-use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
 use crate::telemetry::{Modes, SharedModes, Telemetry};
@@ -398,21 +397,7 @@ impl Service {
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        match self.modes().is_empty() {
-            true => self.current().load_full().start_call(started, channel, origin, None),
-            false => self.start_observed_call(started, channel, origin, RequestFacts::default()),
-        }
-    }
-
-    /// The same for a call that the telemetry follows, with the facts of its request.
-    #[cold]
-    pub(crate) fn start_observed_call(
-        &self,
-        started: Started,
-        channel: Arc<dyn ClientChannel>,
-        origin: Origin,
-        facts: RequestFacts,
-    ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        self.current().load_full().start_observed_call(started, channel, origin, facts)
+        let facts = (!self.modes().is_empty()).then(Box::default);
+        self.start_request(started, channel, origin, facts)
     }
 }

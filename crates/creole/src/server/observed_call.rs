@@ -15,7 +15,7 @@ use creole_proto::wire::Raw;
 
 use super::ServiceCore;
 use super::late_call::LateCall;
-use crate::call::{CallTelemetry, Canceller, ClientChannel, Origin};
+use crate::call::{CallTelemetry, Canceller, Origin};
 use crate::chain::BoxFuture;
 use crate::principal::Principal;
 use crate::telemetry::call_meter::{CallMeter, server_error_type};
@@ -286,15 +286,25 @@ impl ServerTelemetry {
     }
 }
 
+/// A call that starts and that the telemetry follows.
+pub(super) struct ObservedStart {
+    server: Arc<ServerTelemetry>,
+    method: &'static str,
+    /// What the context of the call holds.
+    pub(super) telemetry: Arc<CallTelemetry>,
+    meter: Option<CallMeter>,
+    late: Option<Box<LateCall>>,
+}
+
 impl ServiceCore {
-    /// Starts a call that the telemetry follows.
-    pub(super) fn start_observed_call(
-        self: Arc<Self>,
-        started: Started,
-        channel: Arc<dyn ClientChannel>,
-        origin: Origin,
+    /// Begins to follow a call.
+    #[cold]
+    pub(super) fn observe_start(
+        &self,
+        started: &Started,
+        origin: &Origin,
         mut facts: RequestFacts,
-    ) -> (BoxFuture<'static, Outcome>, Canceller) {
+    ) -> Box<ObservedStart> {
         let (server, operation) = (Arc::clone(&self.telemetry), &started.operation);
         let record = server.start_record(operation, &started.caller, &origin.principal, &facts);
         let telemetry = server.call_telemetry(record, facts.trace_headers.take());
@@ -303,9 +313,20 @@ impl ServiceCore {
             CallMeter::start(metrics, self.registry.item_series(operation), facts.transport)
         });
         let late = server.keep_late(operation, &telemetry, facts);
-        let (running, canceller) = self.start_call(started, channel, origin, Some(telemetry));
-        let observed = ObservedCall::start(server, method, &canceller, late, meter);
-        (Box::pin(observed.run(running)), canceller)
+        Box::new(ObservedStart { server, method, telemetry, meter, late })
+    }
+}
+
+impl ObservedStart {
+    /// Follows the call from its start to its outcome.
+    #[cold]
+    pub(super) fn follow(
+        self: Box<Self>,
+        running: BoxFuture<'static, Outcome>,
+        canceller: &Canceller,
+    ) -> BoxFuture<'static, Outcome> {
+        let Self { server, method, late, meter, .. } = *self;
+        Box::pin(ObservedCall::start(server, method, canceller, late, meter).run(running))
     }
 }
 

@@ -8,29 +8,39 @@ use creole_proto::model::TaskPreference;
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::server::Call as Started;
 
-use super::ServiceCore;
+use super::{Service, ServiceCore};
 use crate::call::catch_panic::CatchPanic;
-use crate::call::{Call, CallTelemetry, Canceller, ClientChannel, Context, Origin, Round};
+use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
 use crate::chain::{BoxFuture, Next};
 use crate::input;
 use crate::registry::RunMode;
+use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::request_log;
 
-impl ServiceCore {
-    /// Starts a call. `telemetry` is what the telemetry follows of it.
-    pub(super) fn start_call(
-        self: Arc<Self>,
+impl Service {
+    /// Starts a call. The telemetry follows it if the facts of its request are given.
+    pub(crate) fn start_request(
+        &self,
         started: Started,
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
-        telemetry: Option<Arc<CallTelemetry>>,
+        facts: Option<Box<RequestFacts>>,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
+        let core = self.current().load_full();
+        let observed = facts.map(|facts| core.observe_start(&started, &origin, *facts));
+        let telemetry = observed.as_ref().map(|observed| Arc::clone(&observed.telemetry));
         let Started { key, operation, caller, .. } = started;
-        let context = Context::new(key, caller, origin, channel, self.debug, telemetry);
-        let cancelled = context.canceller();
-        (Box::pin(self.run_call(Call { operation, context })), cancelled)
+        let context = Context::new(key, caller, origin, channel, core.debug, telemetry);
+        let canceller = context.canceller();
+        let running = Box::pin(core.run_call(Call { operation, context }));
+        match observed {
+            None => (running, canceller),
+            Some(observed) => (observed.follow(running, &canceller), canceller),
+        }
     }
+}
 
+impl ServiceCore {
     /// Runs one call in place or as a task.
     async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
         let caller = call.context.caller();
