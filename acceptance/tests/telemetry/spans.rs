@@ -179,8 +179,12 @@ fn an_error_of_the_client_is_none_of_the_server_and_every_error_of_an_upstream_i
 
         let count = if is_sampled { 5 } else { 2 };
         let new = || receiver.items("span").split_off(before);
-        let spans =
-            eventually(|| format!("{:#?}", new()), || Some(new()).filter(|it| it.len() >= count));
+        // The start of the upstream and its lists have spans too.
+        let is_call = |span: &&Value| {
+            span["name"].as_str().is_some_and(|name| name.starts_with("tools/call "))
+        };
+        let is_complete = |spans: &Vec<Value>| spans.iter().filter(is_call).count() >= count;
+        let spans = eventually(|| format!("{:#?}", new()), || Some(new()).filter(is_complete));
         let of = |name: &str, kind: u64| -> Vec<&Value> {
             spans.iter().filter(|span| span["name"] == name && span["kind"] == kind).collect()
         };
