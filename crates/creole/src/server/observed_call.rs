@@ -321,11 +321,11 @@ impl ObservedStart {
     /// Follows the call from its start to its outcome.
     #[cold]
     pub(super) fn follow(
-        self: Box<Self>,
+        self,
         running: BoxFuture<'static, Outcome>,
         canceller: &Canceller,
     ) -> BoxFuture<'static, Outcome> {
-        let Self { server, method, late, meter, .. } = *self;
+        let Self { server, method, late, meter, .. } = self;
         Box::pin(ObservedCall::start(server, method, canceller, late, meter).run(running))
     }
 }
