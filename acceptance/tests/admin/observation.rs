@@ -42,7 +42,7 @@ fn events_of_the_log_are_streamed_and_less_important_ones_are_made_for_their_rea
     let probe = || admin.call(&bearer, "POST", "/upstreams/files/probe", Some(&json!({})));
     assert_eq!(probe().head.status, 202);
     let listed = || admin.get(&bearer, "/log").to_string();
-    assert!(!listed().contains(acts), "the log does not write it, so nobody made it: {}", listed());
+    assert!(!listed().contains(acts), "the log does not write such events: {}", listed());
 
     let (mut stream, head) = open_log(&admin, &bearer, "info");
     let mut events = Events::new(stream.body(&head));

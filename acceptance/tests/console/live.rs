@@ -138,7 +138,7 @@ fn the_log_is_shown_live_by_level_and_can_be_paused_by_keyboard() {
     browser.wait(".page-head >> text=/new events? wait/");
     assert_eq!(browser.count("tbody tr"), before);
     browser.press("p");
-    eventually("the list goes on", || browser.count("tbody tr") > before);
+    eventually("the list has more rows", || browser.count("tbody tr") > before);
 
     // Errors only: what was less important is gone.
     browser.choose("role=combobox[name=\"Level\"]", "errors");

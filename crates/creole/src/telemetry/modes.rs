@@ -10,13 +10,13 @@ pub struct Modes(u8);
 impl Modes {
     /// Calls are counted and measured.
     pub const METRICS: Self = Self(1);
-    /// Somebody may want the records of calls.
+    /// A reader may want the records of calls.
     pub const RECORDS: Self = Self(1 << 1);
-    /// Somebody may want the messages of calls.
+    /// A reader may want the messages of calls.
     pub const FRAMES: Self = Self(1 << 2);
     /// Calls may belong to traces.
     pub const TRACES: Self = Self(1 << 3);
-    /// Somebody may want a call only when it has ended.
+    /// A reader may want a call only when it has ended.
     pub const LATE: Self = Self(1 << 4);
 
     /// Whether everything is off.

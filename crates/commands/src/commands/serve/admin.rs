@@ -110,7 +110,7 @@ pub(super) fn start(
         reloads.push(Box::new(move || reload_certificates(&certificates)));
     }
     let (host, telemetry): (Arc<dyn AdminHost>, _) = (Arc::new(host), telemetry.clone());
-    // The one-time link is there before the user is told of it.
+    // The one-time link exists before the message names it.
     let serving = listener.serve(host, telemetry);
     output::write_message(&message);
     (reloads, tokio::spawn(serving))

@@ -13,7 +13,7 @@ const HOME: &str = "\x1b[H";
 /// Erases the rest of a line, and the rest of the screen. Erasing what is not overwritten does not flicker.
 const ERASE_LINE: &str = "\x1b[K";
 const ERASE_BELOW: &str = "\x1b[J";
-/// After this time without an answer, the user is told.
+/// After this time without a response, the screen says so.
 const MAX_SILENCE: Duration = Duration::from_secs(3);
 
 /// The last answers of the process.
