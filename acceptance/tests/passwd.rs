@@ -150,7 +150,8 @@ fn a_user_is_removed() {
     let second = passwd(folder.path(), &["users.txt", "--remove", "alice"], "");
     assert_says(&second, 1, "error: `alice` is not in users.txt\n");
     let missing = passwd(folder.path(), &["none.txt", "--remove", "alice"], "");
-    assert_says(&missing, 2, "error: none.txt: the file does not exist\n");
+    let expected = "error: none.txt: the file does not exist; `creole passwd` creates it\n";
+    assert_says(&missing, 2, expected);
 }
 
 #[test]
@@ -276,8 +277,9 @@ fn check_reads_the_files_and_lists_the_principals() {
     let (code, stdout, stderr) = check();
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     assert!(stdout.ends_with("\n  auth     1 user, 1 key, with the role mcp\n"), "{stdout}");
-    fs::remove_file(folder.path().join("users.txt")).unwrap();
+    let file = folder.path().join("users.txt");
+    fs::remove_file(&file).unwrap();
     let expected =
-        format!("error: {}: the file does not exist\n", folder.path().join("users.txt").display());
+        format!("error: {}: the file does not exist; `creole passwd` creates it\n", file.display());
     assert_eq!(check(), (Some(2), String::new(), expected));
 }

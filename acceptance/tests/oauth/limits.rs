@@ -17,12 +17,13 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Logs in and calls a tool.
+/// Logs in, calls a tool and closes the connection, so that no request follows.
 async fn log_in(server: &RogueServer, store: &LoginStore) -> Login {
     let url = server.url();
     let credentials = person(&url, &AutomaticPerson::default(), Some(store));
     let client = connect(&url, &credentials).await.unwrap();
     assert_eq!(call(&client, "echo").await.unwrap(), "called");
+    client.close().await;
     store.read(&key(&url)).unwrap().unwrap()
 }
 
