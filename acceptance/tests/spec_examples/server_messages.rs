@@ -95,7 +95,7 @@ fn operation(result: &str) -> Option<Operation> {
     };
     Some(match result {
         "CallToolResult" => Operation::CallTool { name: "t".into(), arguments: None },
-        "CompleteResult" => Operation::Complete(complete),
+        "CompleteResult" => Operation::Complete(Box::new(complete)),
         "DiscoverResult" => Operation::Discover,
         "GetPromptResult" => Operation::GetPrompt { name: "p".into(), arguments: None },
         "ListPromptsResult" => Operation::List(ListKind::Prompts, None),

@@ -186,8 +186,7 @@ impl<S: FrameSink> MachineHost<S> {
             Some(caller) => self.origin.of_request(caller.principal, caller.scopes),
             None => self.origin.clone(),
         };
-        let is_observed = !self.service.modes().is_empty();
-        let facts = is_observed.then(|| Box::new(self.facts_of(state, key, caller)));
+        let facts = || self.facts_of(state, key, caller);
         let (future, canceller) = self.service.start_request(call, channel, origin, facts);
         if let Some(hold) = canceller.record().and_then(CallRecord::hold) {
             state.holds.push((key, hold));

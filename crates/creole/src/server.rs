@@ -4,6 +4,7 @@ mod late_call;
 mod observed_call;
 pub(crate) mod replacement;
 mod run_call;
+mod server_telemetry;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,10 +26,11 @@ use crate::registry::{Registry, RegistrySettings};
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
+use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
 use crate::telemetry::{Modes, SharedModes, Telemetry};
-pub(crate) use observed_call::ServerTelemetry;
+pub(crate) use server_telemetry::ServerTelemetry;
 
 /// The version of a server that does not set its own. The specification requires one.
 const UNSET_VERSION: &str = "0.0.0";
@@ -397,7 +399,6 @@ impl Service {
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        let facts = (!self.modes().is_empty()).then(Box::default);
-        self.start_request(started, channel, origin, facts)
+        self.start_request(started, channel, origin, RequestFacts::default)
     }
 }

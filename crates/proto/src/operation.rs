@@ -57,7 +57,7 @@ pub enum Operation {
         arguments: Option<Raw>,
     },
     /// Complete an argument.
-    Complete(CompletionRequest),
+    Complete(Box<CompletionRequest>),
     /// Subscribe the session to a resource.
     Subscribe {
         /// Its URI.

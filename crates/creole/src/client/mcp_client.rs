@@ -360,7 +360,7 @@ impl Client {
     /// # Errors
     /// The server's fault, or why it did not respond.
     pub async fn complete(&self, request: CompletionRequest) -> Result<Raw, Fault> {
-        self.call_raw(Operation::Complete(request)).await
+        self.call_raw(Operation::Complete(Box::new(request))).await
     }
 
     /// Closes the connection.

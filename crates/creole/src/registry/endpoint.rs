@@ -64,7 +64,7 @@ impl Registry {
                 return Box::pin(self.get_prompt(&name, arguments.as_ref(), context)).await;
             }
             Operation::Complete(request) => {
-                Payload::Completion(Box::pin(self.complete(request)).await?)
+                Payload::Completion(Box::pin(self.complete(*request)).await?)
             }
             Operation::Subscribe { uri } => {
                 self.check_offered(ListKind::Resources, method)?;

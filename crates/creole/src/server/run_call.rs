@@ -10,7 +10,7 @@ use creole_proto::server::Call as Started;
 
 use super::{Service, ServiceCore};
 use crate::call::catch_panic::CatchPanic;
-use crate::call::{Call, Canceller, ClientChannel, Context, Origin, Round};
+use crate::call::{Call, CallTelemetry, Canceller, ClientChannel, Context, Origin, Round};
 use crate::chain::{BoxFuture, Next};
 use crate::input;
 use crate::registry::RunMode;
@@ -18,31 +18,41 @@ use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::request_log;
 
 impl Service {
-    /// Starts a call. The telemetry follows it if the facts of its request are given.
+    /// Starts a call. The telemetry needs the facts of its request if it follows calls.
     pub(crate) fn start_request(
         &self,
         started: Started,
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
-        facts: Option<Box<RequestFacts>>,
+        facts: impl FnOnce() -> RequestFacts,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let core = self.current().load_full();
-        let observed = facts.map(|facts| core.observe_start(&started, &origin, *facts));
-        let telemetry = observed.as_ref().map(|observed| Arc::clone(&observed.telemetry));
-        let Started { key, operation, caller, .. } = started;
-        let context = Context::new(key, caller, origin, channel, core.debug, telemetry);
-        let canceller = context.canceller();
-        let running = Box::pin(core.run_call(Call { operation, context }));
-        match observed {
-            None => (running, canceller),
-            Some(observed) => (observed.follow(running, &canceller), canceller),
+        if !self.modes().is_empty() {
+            return core.start_observed(started, channel, origin, facts());
         }
+        let (call, canceller) = core.make_call(started, channel, origin, None);
+        (Box::pin(core.run_call(call)), canceller)
     }
 }
 
 impl ServiceCore {
+    /// The call of a request, which runs nothing yet.
+    #[inline]
+    pub(super) fn make_call(
+        &self,
+        started: Started,
+        channel: Arc<dyn ClientChannel>,
+        origin: Origin,
+        telemetry: Option<Arc<CallTelemetry>>,
+    ) -> (Call, Canceller) {
+        let Started { key, operation, caller, .. } = started;
+        let context = Context::new(key, caller, origin, channel, self.debug, telemetry);
+        let canceller = context.canceller();
+        (Call { operation, context }, canceller)
+    }
+
     /// Runs one call in place or as a task.
-    async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
+    pub(super) async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
         let caller = call.context.caller();
         let mode = match &call.operation {
             Operation::CallTool { name, .. } => self.registry.run_mode(name, &call.context),

@@ -157,12 +157,12 @@ async fn a_list_has_what_the_caller_may_use_and_a_hidden_item_is_unknown() {
         assert_eq!(hidden, unknown);
     }
     let complete = |name: &str| {
-        Operation::Complete(CompletionRequest {
+        Operation::Complete(Box::new(CompletionRequest {
             reference: Reference::Prompt(name.to_owned()),
             argument: "x".to_owned(),
             value: String::new(),
             context: Default::default(),
-        })
+        }))
     };
     let refused = fault(ask(&service, &dev, complete("plan")).await);
     assert_eq!(refused.kind, FaultKind::InvalidParams);

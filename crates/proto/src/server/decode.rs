@@ -1,6 +1,7 @@
 //! Decodes request params into operations.
 
 use alloc::borrow::{Cow, ToOwned};
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -79,7 +80,7 @@ pub(super) fn read_operation(
             let name = required(params, "name")?;
             plain(Operation::GetPrompt { name, arguments: read_prompt_arguments(params)? })
         }
-        Method::Complete => plain(Operation::Complete(CompletionRequest::read(params)?)),
+        Method::Complete => plain(Operation::Complete(Box::new(CompletionRequest::read(params)?))),
         Method::Subscribe => {
             let uri = required(params, "uri")?;
             Ok((Operation::Subscribe { uri: uri.clone() }, CallPurpose::Subscribe(uri)))

@@ -105,12 +105,12 @@ fn operation() -> impl Strategy<Value = Operation> {
             name,
             arguments: Some(Raw::parse(r#"{"a":"b"}"#).unwrap())
         }),
-        name().prop_map(|name| Operation::Complete(CompletionRequest {
+        name().prop_map(|name| Operation::Complete(Box::new(CompletionRequest {
             reference: Reference::Prompt(name),
             argument: "a".into(),
             value: "v".into(),
             context: [("k".to_string(), "v".to_string())].into(),
-        })),
+        }))),
         name().prop_map(|uri| Operation::Subscribe { uri }),
         name().prop_map(|uri| Operation::Unsubscribe { uri }),
         name().prop_map(|uri| Operation::Listen(SubscriptionFilter {

@@ -167,14 +167,15 @@ impl OperationSeries {
         duration: Duration,
         traced: Option<TracedCall>,
     ) {
-        let revision = Revision::ALL.iter().position(|known| std::ptr::eq(known.rules(), rules));
-        match (revision, error_type.is_empty()) {
-            (Some(revision), true) => {
-                let variant = &self.successes[revision * 2 + transport as usize];
+        let revision = rules.revision;
+        // A dialect may have changed rules with a version of its own.
+        match std::ptr::eq(revision.rules(), rules) && error_type.is_empty() {
+            true => {
+                let variant = &self.successes[revision as usize * 2 + transport as usize];
                 let make = || self.histogram((rules.name, transport, ""));
                 record(variant.get_or_init(make), duration, traced);
             }
-            _ => self.record_other((rules.name, transport, error_type), duration, traced),
+            false => self.record_other((rules.name, transport, error_type), duration, traced),
         }
     }
 
