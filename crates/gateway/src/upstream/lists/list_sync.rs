@@ -24,8 +24,13 @@ use crate::upstream::lists::notifications::{
 };
 use crate::upstream::observed_start::record_starts;
 
-/// The number of attempts between two log messages about an upstream that stays unreachable.
-const LOG_EVERY_ATTEMPTS: u32 = 300;
+/// The number of attempts between two reports about an upstream that stays unreachable.
+const REPORT_EVERY_ATTEMPTS: u32 = 300;
+
+/// Whether an attempt to reach an upstream is logged if it fails, and recorded: the first ones and then fewer and fewer.
+fn is_reported(attempt: u32) -> bool {
+    attempt.is_power_of_two() || attempt.is_multiple_of(REPORT_EVERY_ATTEMPTS)
+}
 
 /// The method of the record of a start.
 const START: &str = "upstream/start";
@@ -47,7 +52,7 @@ pub(crate) async fn run_list_sync(lists: Weak<UpstreamLists>) {
             return;
         }
         let Some(strong) = lists.upgrade() else { return };
-        match strong.connect_and_fetch().await {
+        match strong.connect_and_fetch(attempts).await {
             Ok((connection, sources)) => {
                 attempts = 0;
                 drop(strong);
@@ -63,11 +68,13 @@ pub(crate) async fn run_list_sync(lists: Weak<UpstreamLists>) {
 }
 
 impl UpstreamLists {
-    /// Connects to the upstream and fetches all its lists. Notifications during the fetch are not lost.
+    /// Connects to the upstream, after this number of failed attempts, and fetches all its lists. Notifications during
+    /// the fetch are not lost.
     async fn connect_and_fetch(
         self: &Arc<Self>,
+        failed: u32,
     ) -> Result<(Connection, NotificationSources), Fault> {
-        let connection = self.start_upstream().await?;
+        let connection = self.start_upstream(failed).await?;
         let greeting = Arc::clone(connection.greeting());
         let mut capabilities = greeting.server_info.capabilities;
         let (sources, is_listening) = NotificationSources::of(&connection);
@@ -97,11 +104,14 @@ impl UpstreamLists {
         Ok((connection, sources))
     }
 
-    /// Opens the gateway's own session with the upstream.
-    async fn start_upstream(&self) -> Result<Connection, Fault> {
+    /// Opens the gateway's own session with the upstream, after this number of failed attempts.
+    async fn start_upstream(&self, failed: u32) -> Result<Connection, Fault> {
         let settings = &self.settings;
-        let work = settings.telemetry.start_work(START, settings.name(), Rules::CANONICAL, None);
-        let Some(work) = work else { return self.sessions.gateway_connection().await };
+        // An upstream that stays unreachable must not displace the records of calls.
+        let is_recorded = is_reported(failed.saturating_add(1));
+        let work = is_recorded
+            .then(|| settings.telemetry.start_work(START, settings.name(), Rules::CANONICAL, None));
+        let Some(work) = work.flatten() else { return self.sessions.gateway_connection().await };
         let opening = self.sessions.gateway_connection();
         let opened = record_starts(work.record(), None, opening).await;
         work.finish(match &opened {
@@ -139,7 +149,7 @@ impl UpstreamLists {
 
     /// Records that the upstream is unreachable. Repeated failures are logged less and less often.
     fn record_unreachable(&self, fault: Fault, attempts: u32) {
-        if attempts.is_power_of_two() || attempts.is_multiple_of(LOG_EVERY_ATTEMPTS) {
+        if is_reported(attempts) {
             let (upstream, reason) = (self.name(), self.settings.with_address(&fault.detail));
             tracing::warn!(target: "creole", upstream, reason, attempts, "upstream not reached");
         }
