@@ -7,6 +7,8 @@ use std::io;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use serde::de::IgnoredAny;
+
 use crate::audit::backward_lines::MAX_LINE;
 use crate::audit::hash_chain::{ChainHash, SealedLine};
 use crate::audit::log_files::group;
@@ -68,6 +70,8 @@ pub enum BreakReason {
     Restarted,
     /// The line is not text, is too long, or has no end.
     Unreadable,
+    /// The first line is not a JSON object, as the lines of an audit log are.
+    NoObject,
     /// There are more writers than can be followed.
     TooManyWriters,
     /// The hash that the caller knows is in none of the files.
@@ -82,6 +86,7 @@ impl fmt::Display for BreakReason {
             Self::Unsealed => "the line has no hash, although lines before it have one",
             Self::Restarted => "a new chain starts here, although lines before it have another one",
             Self::Unreadable => "the line is incomplete, too long or not text",
+            Self::NoObject => "the line is not a JSON object: the file is not an audit log",
             Self::TooManyWriters => "the lines have too many writers",
             Self::UnknownHash => "the expected hash is in none of the lines: the end is missing",
         })
@@ -124,6 +129,10 @@ pub fn verify_reader(reader: impl Read, expected: Option<&str>) -> io::Result<Ve
     Ok(check.finish())
 }
 
+fn is_object(line: &str) -> bool {
+    serde_json::from_str::<BTreeMap<String, IgnoredAny>>(line).is_ok()
+}
+
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
 }
@@ -159,6 +168,8 @@ impl<'a> Check<'a> {
                 break;
             }
             let checked = match line.strip_suffix(b"\n").map(str::from_utf8) {
+                // A crash may have cut a later line off.
+                Some(Ok(text)) if number == 1 && !is_object(text) => Err(BreakReason::NoObject),
                 Some(Ok(text)) => self.check_line(path, text),
                 _ => Err(BreakReason::Unreadable),
             };

@@ -166,6 +166,15 @@ fn a_line_that_a_crash_cut_off_stays_alone_and_is_found() {
 }
 
 #[test]
+fn a_file_that_is_no_audit_log_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.txt");
+    fs::write(&path, "buy milk\n").unwrap();
+    let found = verify(&[path], None).unwrap().first_break.unwrap();
+    assert_eq!((found.line, found.reason), (1, BreakReason::NoObject));
+}
+
+#[test]
 fn a_chain_waits_for_the_lock() {
     let folder = tempfile::tempdir().unwrap();
     let settings = file_settings(folder.path());
