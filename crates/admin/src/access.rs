@@ -101,23 +101,24 @@ impl Access {
             return Err(Problem::new(ProblemCode::Unauthenticated, "This needs a credential")
                 .detail("sign in with `POST /api/v1/login` and send `Authorization: Bearer`"));
         };
-        let caller = match self.session(header)? {
+        // A browser sends a password that it remembers also for pages of others.
+        let Some(token) = bearer_token(header) else {
+            self.rate.count(b"unknown")?;
+            return Err(not_accepted());
+        };
+        let caller = match self.session(token)? {
             Some(caller) => caller,
-            None => self.user_or_key(header, peer).await?,
+            None => self.key(header, peer).await?,
         };
         self.rate.count(&digest(header.as_bytes()))?;
         Ok(caller)
     }
 
-    /// The caller of a session; `None` if the credential does not look like one of a session.
-    fn session(&self, header: &HeaderValue) -> Result<Option<Caller>, Problem> {
-        let token = header.to_str().ok().and_then(|text| {
-            let (scheme, token) = text.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
-        });
-        let Some(token) = token.filter(|token| token.starts_with(sessions::PREFIX)) else {
+    /// The caller of a session; `None` if the token does not look like one of a session.
+    fn session(&self, token: &str) -> Result<Option<Caller>, Problem> {
+        if !token.starts_with(sessions::PREFIX) {
             return Ok(None);
-        };
+        }
         match self.sessions.find(token) {
             Some(session) => Ok(Some(Caller::new(session.principal.clone(), Some(session)))),
             None => Err(Problem::new(ProblemCode::SessionEnded, "The session has ended")
@@ -125,23 +126,16 @@ impl Access {
         }
     }
 
-    async fn user_or_key(
-        &self,
-        header: &HeaderValue,
-        peer: Option<IpAddr>,
-    ) -> Result<Caller, Problem> {
-        let refused = || {
-            Problem::new(ProblemCode::Unauthenticated, "The credential is not accepted")
-                .detail("sign in, or send a key of the file of keys")
-        };
+    /// The caller with a key.
+    async fn key(&self, header: &HeaderValue, peer: Option<IpAddr>) -> Result<Caller, Problem> {
         let Some(authenticator) = &self.authenticator else {
             self.rate.count(b"unknown")?;
-            return Err(refused());
+            return Err(not_accepted());
         };
         match authenticator.authenticate(Some(header), peer).await {
             AuthDecision::Granted(principal) => Ok(Caller::new(principal, None)),
             AuthDecision::Refused(challenge) => {
-                Err(throttled(&challenge.headers, challenge.status).unwrap_or_else(refused))
+                Err(throttled(&challenge.headers, challenge.status).unwrap_or_else(not_accepted))
             }
         }
     }
@@ -194,6 +188,17 @@ impl Access {
     pub(crate) fn sign_out(&self, session: &BearerSession) {
         self.sessions.close(session);
     }
+}
+
+/// The token in a header `Authorization: Bearer`.
+fn bearer_token(header: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+fn not_accepted() -> Problem {
+    Problem::new(ProblemCode::Unauthenticated, "The credential is not accepted")
+        .detail("sign in, or send a key of the file of keys, as `Authorization: Bearer`")
 }
 
 /// The problem of a caller that must wait, if it is that.
