@@ -264,19 +264,31 @@ fn points(ring: &VecDeque<Sample>, step: Duration, now: &Counters) -> Points {
 /// Reads the counters of calls.
 pub(crate) fn read_counters(snapshot: &Snapshot) -> Counters {
     Counters {
-        servers: by_first_label(snapshot, &table::SERVER_OPERATION_DURATION),
-        upstreams: by_first_label(snapshot, &table::CLIENT_OPERATION_DURATION),
+        servers: by_first_label(snapshot, &table::SERVER_OPERATION_DURATION, |_| true),
+        // The gateway fetches lists for itself.
+        upstreams: by_first_label(snapshot, &table::CLIENT_OPERATION_DURATION, |method| {
+            !method.ends_with("/list")
+        }),
     }
 }
 
-/// The histograms of a metric, added up by the first label.
-fn by_first_label(snapshot: &Snapshot, metric: &MetricDef) -> BTreeMap<String, CallCounter> {
+/// The histograms of a metric with these methods, added up by the first label.
+fn by_first_label(
+    snapshot: &Snapshot,
+    metric: &MetricDef,
+    is_counted: impl Fn(&str) -> bool,
+) -> BTreeMap<String, CallCounter> {
     let mut counters: BTreeMap<String, CallCounter> = BTreeMap::new();
     let error_label = metric.label_index("error_type");
+    let method_label = metric.label_index("mcp_method_name");
     let family = snapshot.family(metric.name);
     for series in family.into_iter().flat_map(|family| &family.series) {
         let SeriesValue::Histogram(value) = &series.value else { continue };
         let Some(name) = series.labels.first() else { continue };
+        let method = method_label.and_then(|index| series.labels.get(index));
+        if !method.is_none_or(|method| is_counted(method)) {
+            continue;
+        }
         let is_error = error_label
             .and_then(|index| series.labels.get(index))
             .is_some_and(|value| !value.is_empty());
