@@ -1,23 +1,17 @@
 //! The handlers of the API, and the table of its routes.
 
 mod audit;
-mod calls;
-mod captures;
+pub(crate) mod calls;
 mod config;
 mod denials;
 mod document;
 mod items;
 mod log;
-pub(crate) mod metrics;
 mod overview;
-mod pins;
-mod process;
-pub(crate) mod readiness;
-pub(crate) mod run;
+pub(crate) mod process;
 mod session;
 mod sessions;
 mod tasks;
-mod upstream_detail;
 mod upstreams;
 
 use crate::routes::Route;
@@ -28,14 +22,14 @@ pub(crate) fn routes() -> Vec<Route> {
         session::routes(),
         overview::routes(),
         upstreams::routes(),
-        upstream_detail::routes(),
+        upstreams::detail::routes(),
         calls::routes(),
-        run::routes(),
-        captures::routes(),
+        calls::run::routes(),
+        calls::captures::routes(),
         items::routes(),
         sessions::routes(),
         tasks::routes(),
-        pins::routes(),
+        upstreams::pins::routes(),
         config::routes(),
         process::routes(),
         log::routes(),

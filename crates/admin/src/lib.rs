@@ -34,7 +34,7 @@ pub use serve::AdminListener;
 pub use settings::{AdminAddress, AdminSettings, CapturePolicy, Role};
 
 use access::Access;
-use api::run::Runs;
+use api::calls::run::Runs;
 use live::LiveView;
 
 /// Maximum number of event streams.

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use crate::access::{Access, Caller, LinkFile};
-use crate::api::run::Runs;
+use crate::api::calls::run::Runs;
 use crate::host::{AdminHost, Stage};
 use crate::http::body::AdminBody;
 use crate::http::headers;
@@ -187,7 +187,7 @@ impl AdminHandler {
                 if !self.admin.settings.metrics_open {
                     self.authenticate(head).await?.check(Role::Read)?;
                 }
-                Ok(api::metrics::text(&self.admin, head))
+                Ok(api::process::metrics::text(&self.admin, head))
             }
             _ if self.admin.settings.console => console::serve(path)
                 .ok_or_else(|| Problem::not_found("page", path))
@@ -236,7 +236,7 @@ impl AdminHandler {
             return Ok(plain(status, if is_ready { "ready\n" } else { "ending\n" }));
         }
         self.authenticate(head).await?.check(Role::Read)?;
-        Reply::json(status, &api::readiness::of(&self.admin))
+        Reply::json(status, &api::process::readiness::of(&self.admin))
     }
 
     async fn answer_api(

@@ -1,5 +1,8 @@
 //! The last calls, as a list and as a stream, and one call with its steps.
 
+pub(super) mod captures;
+pub(crate) mod run;
+
 use std::sync::Arc;
 use std::time::Duration;
 

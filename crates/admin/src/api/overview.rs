@@ -8,8 +8,8 @@ use creole::internal::telemetry::metrics::{Snapshot, table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::api::upstreams::{self, UpstreamStateName, UpstreamSummary, gauge, total};
-use crate::api::{denials, pins};
+use crate::api::denials;
+use crate::api::upstreams::{self, UpstreamStateName, UpstreamSummary, gauge, pins, total};
 use crate::http::problem::Problem;
 use crate::live::denials::DenialGroup;
 use crate::live::samples::{Points, Rates, read_counters};

@@ -1,5 +1,8 @@
 //! The state and the replicas of the process.
 
+pub(crate) mod metrics;
+pub(crate) mod readiness;
+
 use std::sync::Arc;
 
 use schemars::JsonSchema;

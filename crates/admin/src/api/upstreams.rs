@@ -1,5 +1,8 @@
 //! The upstreams: their state, and what an operator can do with them.
 
+pub(super) mod detail;
+pub(super) mod pins;
+
 use std::sync::Arc;
 
 use ::http::StatusCode;

@@ -17,7 +17,7 @@ use crate::settings::Role;
 const MAX_MINUTES: u64 = 30;
 const MAX_CALLS: usize = 200;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(in crate::api) fn routes() -> Vec<Route> {
     vec![
         Route::get("/captures", Role::Read, "The running captures", list),
         Route::post::<NewCapture, _, _, _>(

@@ -45,7 +45,7 @@ const EVENT_QUEUE: usize = 256;
 /// The operations that can be run.
 const METHODS: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-pub(super) fn routes() -> Vec<Route> {
+pub(in crate::api) fn routes() -> Vec<Route> {
     let run = Route::new(
         (Method::POST, "/servers/{server}/calls"),
         Role::Operate,

@@ -11,7 +11,7 @@ use creole_gateway::upstream::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::upstreams::{UpstreamStateName, UpstreamSummary, find, gauge, summary};
+use crate::api::upstreams::{UpstreamStateName, UpstreamSummary, find, gauge, summary};
 use crate::http::problem::Problem;
 use crate::live::call::Program;
 use crate::request::ApiRequest;
@@ -22,7 +22,7 @@ use crate::{Admin, clock};
 /// How many lines of standard error are shown.
 const MAX_STDERR_LINES: usize = 200;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(in crate::api) fn routes() -> Vec<Route> {
     vec![Route::get("/upstreams/{upstream}", Role::Read, "One upstream", show)]
 }
 

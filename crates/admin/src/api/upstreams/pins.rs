@@ -17,7 +17,7 @@ use crate::request::ApiRequest;
 use crate::routes::Route;
 use crate::settings::Role;
 
-pub(super) fn routes() -> Vec<Route> {
+pub(in crate::api) fn routes() -> Vec<Route> {
     let (one, approve) = ("/pins/{upstream}/{tool}", "/pins/{upstream}/{tool}/approve");
     vec![
         Route::get("/pins", Role::Read, "The pinned tools", list),
@@ -204,7 +204,7 @@ fn unreadable(error: &io::Error) -> Problem {
 }
 
 /// The number of withheld tools.
-pub(super) async fn withheld(admin: &Admin) -> usize {
+pub(in crate::api) async fn withheld(admin: &Admin) -> usize {
     let pins = all(admin).await.unwrap_or_default();
     pins.iter().filter(|(_, pin)| pin.changed.is_some()).count()
 }
