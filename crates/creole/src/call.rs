@@ -112,6 +112,7 @@ pub type CancelReason = Arc<OnceLock<String>>;
 const MAX_CANCEL_REASON: usize = 256;
 
 impl Context {
+    #[inline]
     pub(crate) fn new(
         key: CallKey,
         caller: Caller,

@@ -160,6 +160,10 @@ impl<S: FrameSink> MachineHost<S> {
         while let Some(call) = state.perform_until_start(self.action_context(caller)) {
             let rules = call.caller.rules;
             let denial = caller.and_then(|caller| caller.find_denial(&call));
+            if denial.is_some() {
+                let (core, kind) = (self.service.current().load(), FaultKind::InsufficientScope);
+                core.telemetry.count_refusal(&call.operation, rules, S::TRANSPORT, kind);
+            }
             let call = self.register_call(state, call, stream, caller);
             if let Some(denial) = denial {
                 call.canceller.set_abort_fault(FaultKind::InsufficientScope);
@@ -187,7 +191,8 @@ impl<S: FrameSink> MachineHost<S> {
             None => self.origin.clone(),
         };
         let facts = || self.facts_of(state, key, caller);
-        let (future, canceller) = self.service.start_request(call, channel, origin, facts);
+        let (future, canceller) =
+            self.service.start_request(call, channel, origin, S::TRANSPORT, facts);
         if let Some(hold) = canceller.record().and_then(CallRecord::hold) {
             state.holds.push((key, hold));
         }

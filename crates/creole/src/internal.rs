@@ -192,7 +192,7 @@ pub mod task {
 
 /// Records of calls, and their readers.
 pub mod telemetry {
-    pub use crate::telemetry::call_meter::client_error_type;
+    pub use crate::telemetry::error_type::client_error_type;
     pub use crate::telemetry::facts::{RequestFacts, Transport, Via};
     pub use crate::telemetry::frames::{
         CapturedFrame, FrameDirection, FrameRedactor, MAX_FRAME_BYTES, MAX_FRAMES,

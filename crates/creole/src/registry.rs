@@ -389,6 +389,7 @@ impl Registry {
 
     /// How a call of a tool is run, or why it cannot be. For a client that cannot follow tasks, every tool runs in
     /// place.
+    #[inline]
     pub(crate) fn run_mode(&self, tool: &str, context: &Context) -> Result<RunMode, Fault> {
         let caller = context.caller();
         if !self.has_tasks(caller.rules) {

@@ -1,5 +1,6 @@
 //! The server builder, and the service that it starts.
 
+mod call_meter;
 mod late_call;
 mod observed_call;
 pub(crate) mod replacement;
@@ -26,7 +27,7 @@ use crate::registry::{Registry, RegistrySettings};
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
-use crate::telemetry::facts::RequestFacts;
+use crate::telemetry::facts::{RequestFacts, Transport};
 use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
 use crate::telemetry::{Modes, SharedModes, Telemetry};
@@ -399,6 +400,6 @@ impl Service {
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        self.start_request(started, channel, origin, RequestFacts::default)
+        self.start_request(started, channel, origin, Transport::Pipe, RequestFacts::default)
     }
 }

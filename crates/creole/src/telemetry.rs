@@ -3,7 +3,7 @@
 //! The layers and endpoints of a chain know the record of their call and no reader. A record exists only if a reader
 //! wants the call. With everything off, a call reads one flag.
 
-pub(crate) mod call_meter;
+pub(crate) mod error_type;
 pub(crate) mod facts;
 pub(crate) mod frames;
 pub(crate) mod metrics;

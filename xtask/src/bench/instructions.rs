@@ -48,8 +48,9 @@ const SCENES: [Scene; 3] = [
         name: "creole, 1 % traces",
         file: "telemetry-traces.toml",
         arguments: &["serve", "--stdio", "../telemetry-traces.toml"],
-        // Nothing listens there: spans are queued and dropped.
-        telemetry: "\n[telemetry]\nendpoint = \"http://127.0.0.1:9\"\n\n[telemetry.traces]\nsample = 0.01\n",
+        // Nothing listens there: spans are queued and dropped. Metrics have a row of their own.
+        telemetry: "\n[telemetry]\nendpoint = \"http://127.0.0.1:9\"\n\n[telemetry.traces]\nsample = 0.01\n\n\
+                    [telemetry.metrics]\notlp = false\n",
     },
 ];
 

@@ -15,14 +15,12 @@ use super::late_call::LateCall;
 use super::server_telemetry::ServerTelemetry;
 use crate::call::{Canceller, ClientChannel, Origin};
 use crate::chain::BoxFuture;
-use crate::telemetry::call_meter::CallMeter;
 use crate::telemetry::facts::RequestFacts;
-use crate::telemetry::metrics::TracedCall;
 use crate::telemetry::outcome::{CallEnd, CallOutcome};
 use crate::telemetry::trace::{CurrentSpan, TraceContext};
 
 impl ServiceCore {
-    /// Starts a call that the telemetry follows.
+    /// Starts a call of which a reader may want a record.
     #[cold]
     pub(super) fn start_observed(
         self: Arc<Self>,
@@ -33,15 +31,13 @@ impl ServiceCore {
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let (server, operation) = (Arc::clone(&self.telemetry), &started.operation);
         let record = server.start_record(operation, &started.caller, &origin.principal, &facts);
-        let telemetry = server.call_telemetry(record, facts.trace_headers.take());
+        let (headers, transport) = (facts.trace_headers.take(), facts.transport.into());
+        let telemetry = server.call_telemetry(record, headers, transport);
         let method = facts.method.unwrap_or_else(|| operation.method());
-        let meter = server.metrics().map(|metrics| {
-            CallMeter::start(metrics, self.registry.item_series(operation), facts.transport)
-        });
         let late = server.keep_late(operation, &telemetry, facts);
         let (call, canceller) = self.make_call(started, channel, origin, Some(telemetry));
         let span = canceller.span();
-        let observed = ObservedCall::start(server, method, &canceller, late, meter);
+        let observed = ObservedCall::start(server, method, &canceller, late);
         let running = self.run_call(call);
         (Box::pin(ObservedFuture { running, call: observed, span }), canceller)
     }
@@ -52,8 +48,6 @@ struct ObservedCall {
     server: Arc<ServerTelemetry>,
     method: &'static str,
     started: Instant,
-    /// Counts the call, if metrics are counted.
-    meter: Option<CallMeter>,
     canceller: Canceller,
     /// What a reader may want at the end of the call.
     late: Option<Box<LateCall>>,
@@ -67,13 +61,12 @@ impl ObservedCall {
         method: &'static str,
         call: &Canceller,
         late: Option<Box<LateCall>>,
-        meter: Option<CallMeter>,
     ) -> Self {
         if let Some(record) = call.record() {
             record.report_start();
         }
         let (started, canceller) = (Instant::now(), call.clone());
-        Self { server, method, started, meter, canceller, late, is_ended: false }
+        Self { server, method, started, canceller, late, is_ended: false }
     }
 
     fn is_tool(&self) -> bool {
@@ -86,10 +79,6 @@ impl ObservedCall {
 
     fn end(&mut self, outcome: CallOutcome) {
         self.is_ended = true;
-        if let Some(meter) = self.meter.take() {
-            let elapsed = self.started.elapsed();
-            meter.end(self.method, self.rules(), outcome, elapsed, self.traced());
-        }
         if let Some(record) = self.canceller.record() {
             record.finish(outcome, self.canceller.denied_by().cloned());
         }
@@ -99,12 +88,6 @@ impl ObservedCall {
             let end = CallEnd { duration, outcome, denied_by };
             self.server.report_late(self.method, &late, &self.canceller, end);
         }
-    }
-
-    /// The ids of the call, if its trace is exported.
-    fn traced(&self) -> Option<TracedCall> {
-        let trace = self.canceller.record()?.trace.as_ref().filter(|trace| trace.is_sampled)?;
-        Some(TracedCall { trace_id: trace.trace_id, span_id: trace.span_id })
     }
 }
 

@@ -14,23 +14,26 @@ use crate::call::{Call, CallTelemetry, Canceller, ClientChannel, Context, Origin
 use crate::chain::{BoxFuture, Next};
 use crate::input;
 use crate::registry::RunMode;
-use crate::telemetry::facts::RequestFacts;
+use crate::telemetry::facts::{RequestFacts, Transport};
 use crate::telemetry::request_log;
 
 impl Service {
-    /// Starts a call. The telemetry needs the facts of its request if it follows calls.
+    /// Starts a call. The telemetry needs the facts of its request if a reader may want its record.
     pub(crate) fn start_request(
         &self,
         started: Started,
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
+        transport: Transport,
         facts: impl FnOnce() -> RequestFacts,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let core = self.current().load_full();
-        if !self.modes().is_empty() {
+        let modes = self.modes();
+        if modes.reads_calls() {
             return core.start_observed(started, channel, origin, facts());
         }
-        let (call, canceller) = core.make_call(started, channel, origin, None);
+        let telemetry = (!modes.is_empty()).then(|| core.telemetry.unrecorded(transport.into()));
+        let (call, canceller) = core.make_call(started, channel, origin, telemetry);
         (Box::pin(core.run_call(call)), canceller)
     }
 }
@@ -53,28 +56,34 @@ impl ServiceCore {
 
     /// Runs one call in place or as a task.
     pub(super) async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
-        let caller = call.context.caller();
+        let meter = self.start_meter(&call);
         let mode = match &call.operation {
             Operation::CallTool { name, .. } => self.registry.run_mode(name, &call.context),
             _ => Ok(RunMode::InPlace),
         };
-        match mode {
-            Err(fault) => return fault.into(),
+        let outcome = match mode {
+            Err(fault) => fault.into(),
             // The rare paths are boxed, so that the future of every call is small.
-            Ok(RunMode::Task) => return Box::pin(self.make_task(call)).await,
-            Ok(RunMode::InPlace) => {}
-        }
-        let kept =
-            (caller.task_preference != TaskPreference::Never).then(|| Box::new(call.clone()));
-        match (self.run_in_place(call).await, kept) {
-            (Outcome::Detach(state), Some(mut call)) => {
-                if state.is_some() {
-                    call.context = call.context.with_round(Round { state, ..Round::default() });
+            Ok(RunMode::Task) => Box::pin(self.make_task(call)).await,
+            Ok(RunMode::InPlace) => {
+                let may_be_task = call.context.caller().task_preference != TaskPreference::Never;
+                let kept = may_be_task.then(|| Box::new(call.clone()));
+                match (self.run_in_place(call).await, kept) {
+                    (Outcome::Detach(state), Some(mut call)) => {
+                        if state.is_some() {
+                            let round = Round { state, ..Round::default() };
+                            call.context = call.context.with_round(round);
+                        }
+                        Box::pin(self.make_task(*call)).await
+                    }
+                    (done, _) => done,
                 }
-                Box::pin(self.make_task(*call)).await
             }
-            (done, _) => done,
+        };
+        if let Some(meter) = meter {
+            meter.end(&outcome);
         }
+        outcome
     }
 
     /// Creates a task that runs the call through the whole chain.
@@ -92,6 +101,7 @@ impl ServiceCore {
     }
 
     /// Runs one call in place: with its input rounds, caught panics and telemetry.
+    #[inline]
     fn run_in_place(&self, call: Call) -> impl Future<Output = Outcome> {
         let tool = request_log::observed_tool(&call.operation);
         let next = Next::new(&self.chain, &self.registry);

@@ -14,10 +14,10 @@ use creole_proto::wire::Raw;
 use super::late_call::LateCall;
 use crate::call::{CallTelemetry, Canceller};
 use crate::principal::Principal;
-use crate::telemetry::call_meter::server_error_type;
+use crate::telemetry::error_type::server_error_type;
 use crate::telemetry::facts::{RequestFacts, Transport};
 use crate::telemetry::frames::{FrameDirection, FrameRedactor};
-use crate::telemetry::metrics::{ServerMetrics, table};
+use crate::telemetry::metrics::{NetworkTransport, ServerMetrics, table};
 use crate::telemetry::outcome::{CallEnd, CallOutcome};
 use crate::telemetry::record::{CallRecord, NewRecord};
 use crate::telemetry::trace::{CallTrace, IncomingTrace, TraceHeaders};
@@ -25,6 +25,13 @@ use crate::telemetry::{Modes, Telemetry};
 
 /// The method of a request whose method the protocol does not have.
 const OTHER_METHOD: &str = "_OTHER";
+
+/// Calls may belong to traces.
+const TRACED: usize = 1;
+/// Calls are counted.
+const COUNTED: usize = 2;
+/// The transport is HTTP.
+const TCP: usize = 4;
 
 /// The telemetry of one server.
 pub(crate) struct ServerTelemetry {
@@ -35,9 +42,8 @@ pub(crate) struct ServerTelemetry {
     redactor: Option<FrameRedactor>,
     /// Counts its calls, if metrics are counted.
     metrics: Option<Arc<ServerMetrics>>,
-    /// What the telemetry follows of calls without a record, which share it: not counted and not traced, traced,
-    /// counted, both.
-    unrecorded: [Arc<CallTelemetry>; 4],
+    /// What the telemetry follows of calls without a record, which share it: by [`TRACED`], [`COUNTED`] and [`TCP`].
+    unrecorded: [Arc<CallTelemetry>; 8],
 }
 
 impl ServerTelemetry {
@@ -48,10 +54,14 @@ impl ServerTelemetry {
         redactor: Option<FrameRedactor>,
         metrics: Option<Arc<ServerMetrics>>,
     ) -> Self {
-        let unrecorded = [(false, false), (false, true), (true, false), (true, true)];
-        let unrecorded = unrecorded.map(|(is_counted, is_traced)| {
-            let metrics = metrics.clone().filter(|_| is_counted);
-            Arc::new(CallTelemetry { metrics, is_traced, ..CallTelemetry::default() })
+        let unrecorded = std::array::from_fn(|bits| {
+            let metrics = metrics.clone().filter(|_| bits & COUNTED != 0);
+            let transport = match bits & TCP != 0 {
+                true => NetworkTransport::Tcp,
+                false => NetworkTransport::Pipe,
+            };
+            let is_traced = bits & TRACED != 0;
+            Arc::new(CallTelemetry { metrics, is_traced, transport, ..CallTelemetry::default() })
         });
         let dialect = dialect.clone();
         Self { telemetry, server: server.into(), dialect, redactor, metrics, unrecorded }
@@ -109,15 +119,23 @@ impl ServerTelemetry {
         &self,
         record: Option<Arc<CallRecord>>,
         trace_headers: Option<TraceHeaders>,
+        transport: NetworkTransport,
     ) -> Arc<CallTelemetry> {
-        let (metrics, is_traced) = (self.metrics(), self.traces());
+        let is_traced = self.traces();
         let trace_headers = trace_headers.filter(|_| is_traced);
         if record.is_none() && trace_headers.is_none() {
-            let index = 2 * usize::from(metrics.is_some()) + usize::from(is_traced);
-            return Arc::clone(&self.unrecorded[index]);
+            return self.unrecorded(transport);
         }
-        let (metrics, trace_headers) = (metrics.cloned(), trace_headers.map(Arc::new));
-        Arc::new(CallTelemetry { record, metrics, is_traced, trace_headers })
+        let (metrics, trace_headers) = (self.metrics().cloned(), trace_headers.map(Arc::new));
+        Arc::new(CallTelemetry { record, metrics, is_traced, trace_headers, transport })
+    }
+
+    /// What the telemetry follows of a call without a record.
+    pub(super) fn unrecorded(&self, transport: NetworkTransport) -> Arc<CallTelemetry> {
+        let traced = if self.traces() { TRACED } else { 0 };
+        let counted = if self.metrics().is_some() { COUNTED } else { 0 };
+        let tcp = if transport == NetworkTransport::Tcp { TCP } else { 0 };
+        Arc::clone(&self.unrecorded[traced | counted | tcp])
     }
 
     /// Whether calls may belong to traces.
@@ -235,7 +253,10 @@ impl ServerTelemetry {
         };
         let method = method.unwrap_or(OTHER_METHOD);
         let is_refused = matches!(observation, Observation::Refused { .. });
-        self.count_answer(method, rules, &facts, outcome, is_refused);
+        match (is_refused, outcome, self.metrics()) {
+            (true, CallOutcome::Fault(kind, _), Some(metrics)) => metrics.message_refused(kind),
+            _ => self.count_answer(method, rules, facts.transport, outcome),
+        }
         let trace = match is_refused {
             true => None,
             false => self.trace_of(meta, principal, &facts),
@@ -250,21 +271,31 @@ impl ServerTelemetry {
         }
     }
 
-    /// Counts a request without a call. `is_refused`: it could not even be read as a request.
+    /// Counts a request that got its response without a call that ran.
     fn count_answer(
         &self,
         method: &'static str,
         rules: &'static Rules,
-        facts: &RequestFacts,
+        transport: Transport,
         outcome: CallOutcome,
-        is_refused: bool,
     ) {
         let Some(metrics) = self.metrics() else { return };
-        if let (true, CallOutcome::Fault(kind, _)) = (is_refused, outcome) {
-            return metrics.message_refused(kind);
-        }
-        let (transport, error) = (facts.transport.into(), server_error_type(outcome));
+        let (transport, error) = (transport.into(), server_error_type(outcome));
         metrics.method_series(method).record(rules, transport, error, Duration::ZERO, None);
+    }
+
+    /// Counts a call that is refused before it runs.
+    #[cold]
+    pub(crate) fn count_refusal(
+        &self,
+        operation: &Operation,
+        rules: &'static Rules,
+        transport: Transport,
+        kind: FaultKind,
+    ) {
+        let is_tool = matches!(operation, Operation::CallTool { .. });
+        let outcome = self.fault_outcome(kind, is_tool, rules);
+        self.count_answer(operation.method(), rules, transport, outcome);
     }
 
     /// How a call ended for its client.

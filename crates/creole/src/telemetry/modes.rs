@@ -24,6 +24,12 @@ impl Modes {
         self.0 == 0
     }
 
+    /// Whether a reader may want to know more of a call than its count.
+    #[inline]
+    pub(crate) fn reads_calls(self) -> bool {
+        self.0 & !Self::METRICS.0 != 0
+    }
+
     /// Whether one of these modes is on.
     pub fn contains(self, mode: Self) -> bool {
         self.0 & mode.0 != 0

@@ -20,9 +20,10 @@ pub const MAX_LABELLED_ITEMS: usize = 200;
 const VARIANTS: usize = Revision::ALL.len() * 2;
 
 /// The transport of a session, as OpenTelemetry names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkTransport {
     /// The pipes of a process.
+    #[default]
     Pipe,
     /// HTTP.
     Tcp,

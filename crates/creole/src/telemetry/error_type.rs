@@ -1,64 +1,15 @@
-//! Counts one call of a server, and measures its duration.
+//! The type of error of a call, as the metrics name it.
 
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::sync::LazyLock;
 
 use creole_proto::fault::FaultKind;
-use creole_proto::revision::Rules;
 
 use crate::telemetry::facts::Transport;
-use crate::telemetry::metrics::{
-    NetworkTransport, OTHER, OperationSeries, ServerMetrics, TracedCall,
-};
+use crate::telemetry::metrics::{NetworkTransport, OTHER};
 use crate::telemetry::outcome::CallOutcome;
 
 /// The codes that a server's own error never has: the request was wrong (OpenTelemetry's conventions for MCP).
 const CLIENT_ERRORS: [i64; 5] = [-32700, -32600, -32601, -32602, -32002];
-
-/// One call that is counted. It is active until the value is dropped.
-pub(crate) struct CallMeter {
-    server: Arc<ServerMetrics>,
-    /// What measures the calls of its tool or prompt, if that is listed.
-    item: Option<Arc<OperationSeries>>,
-    transport: NetworkTransport,
-}
-
-impl CallMeter {
-    /// Counts a call that starts.
-    pub(crate) fn start(
-        server: &Arc<ServerMetrics>,
-        item: Option<Arc<OperationSeries>>,
-        transport: Transport,
-    ) -> Self {
-        server.calls_active().increment();
-        Self { server: Arc::clone(server), item, transport: transport.into() }
-    }
-
-    /// Measures the call, which has ended.
-    pub(crate) fn end(
-        self,
-        method: &str,
-        rules: &'static Rules,
-        outcome: CallOutcome,
-        duration: Duration,
-        traced: Option<TracedCall>,
-    ) {
-        let error = server_error_type(outcome);
-        match &self.item {
-            Some(item) => item.record(rules, self.transport, error, duration, traced),
-            None => {
-                let series = self.server.method_series(method);
-                series.record(rules, self.transport, error, duration, traced);
-            }
-        }
-    }
-}
-
-impl Drop for CallMeter {
-    fn drop(&mut self) {
-        self.server.calls_active().decrement();
-    }
-}
 
 impl From<Transport> for NetworkTransport {
     fn from(transport: Transport) -> Self {
