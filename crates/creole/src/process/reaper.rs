@@ -152,7 +152,13 @@ mod tests {
     fn an_unregistered_child_is_recognised_by_its_mark() {
         let start = |mark: &str| {
             let mut command = Command::new("sleep");
-            command.arg("60").env(REAPER_MARK, mark).process_group(0).spawn().unwrap()
+            let child = command.arg("60").env(REAPER_MARK, mark).process_group(0).spawn().unwrap();
+            // Linux lets the parent go on before the environment of the new program can be read.
+            let environment = format!("/proc/{}/environ", child.id());
+            while fs::read(&environment).unwrap().is_empty() {
+                thread::sleep(POLL_INTERVAL);
+            }
+            child
         };
         let (mut own, mut other) = (start("own-mark-of-the-test"), start("another"));
         run_reaper("=own-mark-of-the-test\n".as_bytes(), Duration::from_millis(50));
