@@ -123,7 +123,8 @@ fn check_every_page(looks: &[Look]) {
     use_server(&console, &mut browser);
     for (name, place) in all_pages(&mut browser) {
         browser.open(&place);
-        browser.wait("main h1");
+        // Until then the page before is shown.
+        browser.wait(&format!("main[data-address={}] h1", json!(place)));
         browser.wait_gone(".loading");
         problems.extend(inspect(&mut browser, &name, looks));
     }

@@ -52,7 +52,8 @@ async function show() {
   visit.abort();
   visit = new AbortController();
   const until = visit.signal;
-  const [route, search = ''] = location.hash.replace(/^#\/?/, '').split('?');
+  const address = location.hash;
+  const [route, search = ''] = address.replace(/^#\/?/, '').split('?');
   const parts = route.split('/').filter(Boolean).map((part) => { try { return decodeURIComponent(part); } catch { return part; } });
   const [first = 'overview', ...path] = parts;
   const name = path.length > 0 && DETAILS[first] || first;
@@ -81,6 +82,7 @@ async function show() {
     if (until.aborted) return;
     fill(main, h('h1', { tabindex: '-1' }, 'This page cannot be shown'), failure(error));
   }
+  main.dataset.address = address;
   scrollTo(0, 0);
   if (document.activeElement === document.body || document.activeElement?.closest('.places, main') !== null) main.querySelector('h1')?.focus({ preventScroll: true });
   say(document.title);
