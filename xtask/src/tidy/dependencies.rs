@@ -38,6 +38,7 @@ const ALLOWED: &[Allowed] = &[
             "hyper-rustls",
             "hyper-util",
             "jsonschema",
+            "pin-project-lite",
             "rusqlite",
             "rustix",
             "rustls",

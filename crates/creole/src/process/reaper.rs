@@ -146,6 +146,8 @@ fn is_group_leader(number: u32, process: &Path) -> bool {
 mod tests {
     use std::os::unix::process::ExitStatusExt;
 
+    use creole_test_wait::blocking::eventually;
+
     use super::*;
 
     #[test]
@@ -155,9 +157,9 @@ mod tests {
             let child = command.arg("60").env(REAPER_MARK, mark).process_group(0).spawn().unwrap();
             // Linux lets the parent go on before the environment of the new program can be read.
             let environment = format!("/proc/{}/environ", child.id());
-            while fs::read(&environment).unwrap().is_empty() {
-                thread::sleep(POLL_INTERVAL);
-            }
+            eventually("the environment can be read", || {
+                !fs::read(&environment).unwrap().is_empty()
+            });
             child
         };
         let (mut own, mut other) = (start("own-mark-of-the-test"), start("another"));
