@@ -7,6 +7,7 @@
 //! The size of everything is bounded ([`StateLimits`]). There is no background work: expired data is never returned,
 //! and every later write deletes some of it.
 
+mod clock;
 mod error;
 mod lease;
 mod limits;
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use clock::Clock;
 pub use error::{StateError, StateFileError};
 pub use lease::Lease;
 pub(crate) use limits::LogRetention;
@@ -48,6 +50,7 @@ pub type Result<T> = std::result::Result<T, StateError>;
 pub struct State {
     backend: Backend,
     limits: StateLimits,
+    clock: Clock,
     meter: Option<Arc<StateMeter>>,
 }
 
@@ -103,7 +106,7 @@ impl State {
     /// A state that lives as long as the process.
     #[must_use]
     pub fn memory(limits: StateLimits) -> Self {
-        Self { backend: Backend::Memory(Arc::new(MemoryState::new(limits))), limits, meter: None }
+        Self::new(Backend::Memory(Arc::new(MemoryState::new(limits))), limits, Clock::process())
     }
 
     /// A state in an SQLite file, which is created if it does not exist. Several processes of one machine may share it;
@@ -118,7 +121,11 @@ impl State {
     #[cfg(feature = "sqlite")]
     pub async fn sqlite(path: impl Into<PathBuf>, limits: StateLimits) -> Result<Self> {
         let sqlite = SqliteState::open(path.into(), limits).await?;
-        Ok(Self { backend: Backend::Sqlite(sqlite), limits, meter: None })
+        Ok(Self::new(Backend::Sqlite(sqlite), limits, Clock::System))
+    }
+
+    fn new(backend: Backend, limits: StateLimits, clock: Clock) -> Self {
+        Self { backend, limits, clock, meter: None }
     }
 
     /// The same state, which measures its operations.
@@ -141,11 +148,12 @@ impl State {
     /// When the key is longer than the limits allow, or the file fails.
     pub async fn get(&self, key: &str) -> Result<Option<StateEntry>> {
         self.limits.check_key(key)?;
+        let now = self.clock.now();
         let operation = async {
             match &self.backend {
-                Backend::Memory(memory) => Ok(memory.get(Namespace::Entries, key)),
+                Backend::Memory(memory) => Ok(memory.get(Namespace::Entries, key, now)),
                 #[cfg(feature = "sqlite")]
-                Backend::Sqlite(sqlite) => sqlite.get(Namespace::Entries, key).await,
+                Backend::Sqlite(sqlite) => sqlite.get(Namespace::Entries, key, now).await,
             }
         };
         meter::measure(self.meter.as_deref(), "get", |_| false, operation).await
@@ -203,11 +211,12 @@ impl State {
         self.limits.check_key(log)?;
         self.limits.check_value(&entry)?;
         self.limits.check_retention(keep)?;
+        let now = self.clock.now();
         let operation = async {
             match &self.backend {
-                Backend::Memory(memory) => memory.append(log, &entry, keep),
+                Backend::Memory(memory) => memory.append(log, &entry, keep, now),
                 #[cfg(feature = "sqlite")]
-                Backend::Sqlite(sqlite) => sqlite.append(log, entry, keep).await,
+                Backend::Sqlite(sqlite) => sqlite.append(log, entry, keep, now).await,
             }
         };
         meter::measure(self.meter.as_deref(), "append", |_| false, operation).await
@@ -225,11 +234,12 @@ impl State {
         max: usize,
     ) -> Result<Vec<(u64, Bytes)>> {
         self.limits.check_key(log)?;
+        let now = self.clock.now();
         let operation = async {
             match &self.backend {
-                Backend::Memory(memory) => memory.read_after(log, after, max),
+                Backend::Memory(memory) => memory.read_after(log, after, max, now),
                 #[cfg(feature = "sqlite")]
-                Backend::Sqlite(sqlite) => sqlite.read_after(log, after, max).await,
+                Backend::Sqlite(sqlite) => sqlite.read_after(log, after, max, now).await,
             }
         };
         meter::measure(self.meter.as_deref(), "read", |_| false, operation).await
@@ -241,11 +251,12 @@ impl State {
     /// When the name is longer than the limits allow, or the file fails.
     pub(crate) async fn remove_log(&self, log: &str) -> Result<bool> {
         self.limits.check_key(log)?;
+        let now = self.clock.now();
         let operation = async {
             match &self.backend {
-                Backend::Memory(memory) => Ok(memory.remove_log(log)),
+                Backend::Memory(memory) => Ok(memory.remove_log(log, now)),
                 #[cfg(feature = "sqlite")]
-                Backend::Sqlite(sqlite) => sqlite.remove_log(log).await,
+                Backend::Sqlite(sqlite) => sqlite.remove_log(log, now).await,
             }
         };
         meter::measure(self.meter.as_deref(), "remove", |_| false, operation).await
@@ -266,7 +277,7 @@ impl State {
                     Ok(())
                 }
                 #[cfg(feature = "sqlite")]
-                Backend::Sqlite(sqlite) => sqlite.publish(topic, message).await,
+                Backend::Sqlite(sqlite) => sqlite.publish(topic, message, self.clock.now()).await,
             }
         };
         meter::measure(self.meter.as_deref(), "publish", |_| false, operation).await
@@ -308,11 +319,14 @@ impl State {
     ) -> Result<Option<u64>> {
         self.limits.check_key(key)?;
         self.limits.check_value(&value)?;
+        let now = self.clock.now();
         let operation = async {
             match &self.backend {
-                Backend::Memory(memory) => memory.write(space, key, condition, &value, ttl),
+                Backend::Memory(memory) => memory.write(space, key, condition, &value, ttl, now),
                 #[cfg(feature = "sqlite")]
-                Backend::Sqlite(sqlite) => sqlite.write(space, key, condition, value, ttl).await,
+                Backend::Sqlite(sqlite) => {
+                    sqlite.write(space, key, condition, value, ttl, now).await
+                }
             }
         };
         meter::measure(self.meter.as_deref(), "write", Option::is_none, operation).await
@@ -326,11 +340,12 @@ impl State {
         ttl: Option<Duration>,
     ) -> Result<bool> {
         self.limits.check_key(key)?;
+        let now = self.clock.now();
         let operation = async {
             match &self.backend {
-                Backend::Memory(memory) => Ok(memory.touch(space, key, condition, ttl)),
+                Backend::Memory(memory) => Ok(memory.touch(space, key, condition, ttl, now)),
                 #[cfg(feature = "sqlite")]
-                Backend::Sqlite(sqlite) => sqlite.touch(space, key, condition, ttl).await,
+                Backend::Sqlite(sqlite) => sqlite.touch(space, key, condition, ttl, now).await,
             }
         };
         meter::measure(self.meter.as_deref(), "touch", |_| false, operation).await
@@ -338,11 +353,12 @@ impl State {
 
     async fn discard(&self, space: Namespace, key: &str, condition: Condition) -> Result<bool> {
         self.limits.check_key(key)?;
+        let now = self.clock.now();
         let operation = async {
             match &self.backend {
-                Backend::Memory(memory) => Ok(memory.remove(space, key, condition)),
+                Backend::Memory(memory) => Ok(memory.remove(space, key, condition, now)),
                 #[cfg(feature = "sqlite")]
-                Backend::Sqlite(sqlite) => sqlite.remove(space, key, condition).await,
+                Backend::Sqlite(sqlite) => sqlite.remove(space, key, condition, now).await,
             }
         };
         meter::measure(self.meter.as_deref(), "remove", |_| false, operation).await

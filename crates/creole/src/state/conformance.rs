@@ -7,8 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::advance;
 
+use super::clock::{Clock, ManualClock};
+use super::memory::MemoryState;
 #[cfg(feature = "sqlite")]
 use super::sqlite::SqliteState;
 use super::{Backend, LogRetention, State, StateError, StateLimits, TopicEvent};
@@ -17,16 +18,15 @@ const SECOND: Duration = Duration::from_secs(1);
 const KEEP: LogRetention = LogRetention { entries: 100, ttl: SECOND };
 
 /// Runs a property on each backend, with a clock that only the property moves.
-fn on_each(limits: StateLimits, property: impl AsyncFn(State)) {
+fn on_each(limits: StateLimits, property: impl AsyncFn(State, ManualClock)) {
     for name in BACKENDS {
-        let runtime =
-            Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         run(&runtime, name, limits, &property);
     }
 }
 
-/// The same on several threads, with the real clock.
-fn on_each_with_threads(limits: StateLimits, property: impl AsyncFn(State)) {
+/// The same on several threads.
+fn on_each_with_threads(limits: StateLimits, property: impl AsyncFn(State, ManualClock)) {
     for name in BACKENDS {
         let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
         run(&runtime, name, limits, &property);
@@ -38,24 +38,31 @@ const BACKENDS: &[&str] = &["memory", "sqlite"];
 #[cfg(not(feature = "sqlite"))]
 const BACKENDS: &[&str] = &["memory"];
 
-fn run(runtime: &Runtime, name: &str, limits: StateLimits, property: &impl AsyncFn(State)) {
+fn run(
+    runtime: &Runtime,
+    name: &str,
+    limits: StateLimits,
+    property: &impl AsyncFn(State, ManualClock),
+) {
     println!("on {name}");
     let folder = tempfile::tempdir().unwrap();
     runtime.block_on(async {
-        let state = open(name, &folder, limits).await;
-        property(state).await;
+        let clock = ManualClock::start();
+        let backend = open(name, &folder, limits).await;
+        property(State::new(backend, limits, Clock::Manual(clock.clone())), clock).await;
     });
 }
 
-async fn open(name: &str, folder: &TempDir, limits: StateLimits) -> State {
-    #[cfg(feature = "sqlite")]
-    if name == "sqlite" {
-        let file = folder.path().join("state.sqlite3");
-        let sqlite = SqliteState::open_for_tests(file, limits).await.unwrap();
-        return State { backend: Backend::Sqlite(sqlite), limits, meter: None };
+async fn open(name: &str, folder: &TempDir, limits: StateLimits) -> Backend {
+    match name {
+        #[cfg(feature = "sqlite")]
+        "sqlite" => {
+            let file = folder.path().join("state.sqlite3");
+            Backend::Sqlite(SqliteState::open(file, limits).await.unwrap())
+        }
+        "memory" => Backend::Memory(Arc::new(MemoryState::new(limits))),
+        _ => panic!("no backend {name} for {}", folder.path().display()),
     }
-    assert_eq!(name, "memory", "{}", folder.path().display());
-    State::memory(limits)
 }
 
 fn text(text: &str) -> Bytes {
@@ -68,7 +75,7 @@ async fn value(state: &State, key: &str) -> Option<Bytes> {
 
 #[test]
 fn a_value_is_stored_until_it_is_removed() {
-    on_each(StateLimits::default(), async |state| {
+    on_each(StateLimits::default(), async |state, _| {
         assert_eq!(state.get("a").await.unwrap(), None);
         let version = state.put("a", text("one"), None).await.unwrap();
         let entry = state.get("a").await.unwrap().unwrap();
@@ -83,7 +90,7 @@ fn a_value_is_stored_until_it_is_removed() {
 
 #[test]
 fn any_key_and_any_bytes_survive() {
-    on_each(StateLimits::default(), async |state| {
+    on_each(StateLimits::default(), async |state, _| {
         let keys = ["", "a\0b", "a", "a\0", "'; DROP TABLE entries; --", "é\u{1f980}", "A"];
         let bytes = |index: usize| {
             Bytes::from((0..=255u8).cycle().skip(index).take(600).collect::<Vec<_>>())
@@ -102,24 +109,24 @@ fn any_key_and_any_bytes_survive() {
 
 #[test]
 fn a_value_expires_and_a_touch_extends_it() {
-    on_each(StateLimits::default(), async |state| {
+    on_each(StateLimits::default(), async |state, clock| {
         let version = state.put("a", text("x"), Some(SECOND)).await.unwrap();
-        advance(SECOND - Duration::from_millis(1)).await;
+        clock.advance(SECOND - Duration::from_millis(1));
         assert!(value(&state, "a").await.is_some());
         assert!(state.touch("a", Some(2 * SECOND)).await.unwrap());
-        advance(SECOND).await;
+        clock.advance(SECOND);
         assert_eq!(state.get("a").await.unwrap().map(|entry| entry.version), Some(version));
-        advance(SECOND).await;
+        clock.advance(SECOND);
         assert_eq!(value(&state, "a").await, None);
         assert!(!state.touch("a", None).await.unwrap(), "an expired value cannot be touched");
         assert!(!state.remove("a").await.unwrap(), "an expired value cannot be removed");
 
         state.put("a", text("y"), Some(SECOND)).await.unwrap();
         assert!(state.touch("a", None).await.unwrap());
-        advance(1000 * SECOND).await;
+        clock.advance(1000 * SECOND);
         assert_eq!(value(&state, "a").await, Some(text("y")), "no age at all");
         state.put("a", text("z"), Some(Duration::MAX)).await.unwrap();
-        advance(SECOND).await;
+        clock.advance(SECOND);
         assert_eq!(value(&state, "a").await, Some(text("z")), "an age beyond the clock");
         state.put("a", text("z"), Some(Duration::ZERO)).await.unwrap();
         assert_eq!(value(&state, "a").await, None, "no time at all");
@@ -128,7 +135,7 @@ fn a_value_expires_and_a_touch_extends_it() {
 
 #[test]
 fn a_swap_wins_only_with_the_version_that_is_there() {
-    on_each(StateLimits::default(), async |state| {
+    on_each(StateLimits::default(), async |state, clock| {
         assert_eq!(state.swap("a", Some(1), text("x"), None).await.unwrap(), None);
         let first = state.swap("a", None, text("x"), Some(SECOND)).await.unwrap().unwrap();
         assert_eq!(state.swap("a", None, text("y"), None).await.unwrap(), None);
@@ -136,7 +143,7 @@ fn a_swap_wins_only_with_the_version_that_is_there() {
         assert_eq!(state.swap("a", Some(first), text("z"), None).await.unwrap(), None);
         assert_eq!(state.swap("a", Some(u64::MAX), text("z"), None).await.unwrap(), None);
         assert_eq!(value(&state, "a").await, Some(text("y")));
-        advance(SECOND).await;
+        clock.advance(SECOND);
         assert_eq!(state.swap("a", Some(second), text("z"), None).await.unwrap(), None);
         assert!(state.swap("a", None, text("z"), None).await.unwrap().is_some());
     });
@@ -144,7 +151,7 @@ fn a_swap_wins_only_with_the_version_that_is_there() {
 
 #[test]
 fn a_version_is_never_issued_twice() {
-    on_each(StateLimits::default(), async |state| {
+    on_each(StateLimits::default(), async |state, clock| {
         let mut last = 0;
         for round in 0..50 {
             let version = state.put("a", text("x"), Some(SECOND)).await.unwrap();
@@ -152,7 +159,7 @@ fn a_version_is_never_issued_twice() {
             last = version;
             match round % 3 {
                 0 => assert!(state.remove("a").await.unwrap()),
-                1 => advance(SECOND).await,
+                1 => clock.advance(SECOND),
                 _ => {}
             }
         }
@@ -161,7 +168,7 @@ fn a_version_is_never_issued_twice() {
 
 #[test]
 fn concurrent_counters_with_compare_and_set_lose_nothing() {
-    on_each_with_threads(StateLimits::default(), async |state| {
+    on_each_with_threads(StateLimits::default(), async |state, _| {
         state.put("n", text("0"), None).await.unwrap();
         let tasks: Vec<_> = (0..16).map(|_| tokio::spawn(count_to(state.clone(), 25))).collect();
         for task in tasks {
@@ -187,7 +194,7 @@ pub(super) async fn count_to(state: State, times: usize) {
 
 #[test]
 fn of_many_contenders_for_a_lease_one_gets_it() {
-    on_each_with_threads(StateLimits::default(), async |state| {
+    on_each_with_threads(StateLimits::default(), async |state, _| {
         let mut fences = BTreeSet::new();
         for _ in 0..10 {
             let wanting: Vec<_> = (0..16)
@@ -211,16 +218,16 @@ fn of_many_contenders_for_a_lease_one_gets_it() {
 
 #[test]
 fn a_lease_ends_by_its_age_and_cannot_be_renewed_then() {
-    on_each(StateLimits::default(), async |state| {
+    on_each(StateLimits::default(), async |state, clock| {
         let first = state.lease("l", SECOND).await.unwrap().unwrap();
         assert!(state.lease("l", SECOND).await.unwrap().is_none());
         assert!(state.lease("another", SECOND).await.unwrap().is_some());
         assert_eq!(value(&state, "l").await, None, "a lease is not a value");
-        advance(SECOND / 2).await;
+        clock.advance(SECOND / 2);
         assert!(first.renew(SECOND).await.unwrap());
-        advance(SECOND / 2).await;
+        clock.advance(SECOND / 2);
         assert!(state.lease("l", SECOND).await.unwrap().is_none(), "the lease was renewed");
-        advance(SECOND / 2).await;
+        clock.advance(SECOND / 2);
         assert!(!first.renew(SECOND).await.unwrap(), "the lease has expired");
         let second = state.lease("l", SECOND).await.unwrap().unwrap();
         assert!(second.fence() > first.fence());
@@ -242,7 +249,7 @@ fn a_lease_ends_by_its_age_and_cannot_be_renewed_then() {
 
 #[test]
 fn a_log_is_read_on_from_where_one_was() {
-    on_each(StateLimits::default(), async |state| {
+    on_each(StateLimits::default(), async |state, _| {
         assert_eq!(state.read_after("l", 0, 10).await.unwrap(), []);
         for number in 1..=5u64 {
             let appended = state.append("l", text(&number.to_string()), KEEP).await.unwrap();
@@ -271,7 +278,7 @@ async fn resume_after(state: &State, after: u64) -> u64 {
 
 #[test]
 fn a_reader_of_removed_entries_is_notified() {
-    on_each(StateLimits::default(), async |state| {
+    on_each(StateLimits::default(), async |state, clock| {
         let keep = LogRetention { entries: 3, ttl: SECOND };
         for number in 1..=5 {
             assert_eq!(state.append("l", text("x"), keep).await.unwrap(), number);
@@ -280,13 +287,13 @@ fn a_reader_of_removed_entries_is_notified() {
         assert_eq!(resume_after(&state, 1).await, 2);
         assert_eq!(state.read_after("l", 2, 10).await.unwrap().len(), 3);
         assert_eq!(resume_after(&state, 6).await, 2, "a number that was never assigned");
-        advance(SECOND / 2).await;
+        clock.advance(SECOND / 2);
         // Shorter than the retention of the entry before it, and yet not expired before it.
         let brief = LogRetention { entries: 3, ttl: SECOND / 10 };
         assert_eq!(state.append("l", text("y"), brief).await.unwrap(), 6);
-        advance(SECOND / 4).await;
+        clock.advance(SECOND / 4);
         assert_eq!(state.read_after("l", 3, 10).await.unwrap().len(), 3);
-        advance(SECOND).await;
+        clock.advance(SECOND);
         assert_eq!(resume_after(&state, 3).await, 6);
         assert_eq!(state.read_after("l", 6, 10).await.unwrap(), [], "no entry is missing");
         // Other writes delete the expired entries, and the log is still known.
@@ -302,7 +309,7 @@ fn a_reader_of_removed_entries_is_notified() {
 
 #[test]
 fn concurrent_appends_get_each_number_once() {
-    on_each_with_threads(StateLimits::default(), async |state| {
+    on_each_with_threads(StateLimits::default(), async |state, _| {
         let keep = LogRetention { entries: 1000, ttl: 600 * SECOND };
         let tasks: Vec<_> = (0..200)
             .map(|number: u64| {
@@ -323,7 +330,7 @@ fn concurrent_appends_get_each_number_once() {
 
 #[test]
 fn a_message_reaches_the_subscribers_of_its_topic() {
-    on_each(StateLimits::default(), async |state| {
+    on_each(StateLimits::default(), async |state, _| {
         state.publish("t", text("before")).await.unwrap();
         let mut one = state.subscribe("t").await.unwrap();
         let mut two = state.clone().subscribe("t").await.unwrap();
@@ -346,7 +353,7 @@ fn a_message_reaches_the_subscribers_of_its_topic() {
 #[test]
 fn a_slow_subscriber_is_notified_of_the_lag() {
     let limits = StateLimits { backlog: 4, ..StateLimits::default() };
-    on_each(limits, async |state| {
+    on_each(limits, async |state, _| {
         let mut slow = state.subscribe("t").await.unwrap();
         for number in 1..=10 {
             state.publish("t", text(&number.to_string())).await.unwrap();
@@ -361,7 +368,7 @@ fn a_slow_subscriber_is_notified_of_the_lag() {
 #[test]
 fn messages_that_wait_are_bounded_over_all_topics() {
     let limits = StateLimits { pending_bytes: 10, ..StateLimits::default() };
-    on_each(limits, async |state| {
+    on_each(limits, async |state, _| {
         let mut slow = state.subscribe("slow").await.unwrap();
         let mut other = state.subscribe("other").await.unwrap();
         state.publish("slow", text("12345678")).await.unwrap();
@@ -385,7 +392,7 @@ fn messages_that_wait_are_bounded_over_all_topics() {
 fn a_value_that_is_too_long_is_refused_with_the_limit() {
     let limits =
         StateLimits { key_bytes: 3, value_bytes: 4, message_bytes: 5, ..StateLimits::default() };
-    on_each(limits, async |state| {
+    on_each(limits, async |state, _| {
         let told = |error: StateError| error.to_string();
         let error = told(state.put("four", text(""), None).await.unwrap_err());
         assert!(error.contains("4 bytes") && error.contains("the limit is 3"), "{error}");
@@ -417,7 +424,7 @@ fn a_value_that_is_too_long_is_refused_with_the_limit() {
 #[test]
 fn a_full_store_refuses_new_values_and_keeps_the_old_ones() {
     let limits = StateLimits { entries: 3, logs: 2, subscriptions: 1, ..StateLimits::default() };
-    on_each(limits, async |state| {
+    on_each(limits, async |state, clock| {
         state.put("a", text("1"), None).await.unwrap();
         state.put("b", text("1"), Some(SECOND)).await.unwrap();
         let _lease = state.lease("l", 5 * SECOND).await.unwrap().unwrap();
@@ -426,14 +433,14 @@ fn a_full_store_refuses_new_values_and_keeps_the_old_ones() {
         assert!(full(state.lease("m", SECOND).await.unwrap_err()));
         state.put("a", text("2"), None).await.unwrap();
         assert_eq!(value(&state, "a").await, Some(text("2")));
-        advance(SECOND).await;
+        clock.advance(SECOND);
         state.put("c", text("1"), None).await.unwrap();
 
         state.append("one", text(""), KEEP).await.unwrap();
         state.append("two", text(""), LogRetention { ttl: 9 * SECOND, ..KEEP }).await.unwrap();
         let error = state.append("three", text(""), KEEP).await.unwrap_err();
         assert!(matches!(error, StateError::Full { max: 2, .. }), "{error}");
-        advance(SECOND).await;
+        clock.advance(SECOND);
         state.append("three", text(""), KEEP).await.unwrap();
         let forgotten = state.read_after("one", 1, 9).await;
         assert_eq!(forgotten, Err(StateError::Trimmed { resume_after: 0 }));
@@ -448,7 +455,7 @@ fn a_full_store_refuses_new_values_and_keeps_the_old_ones() {
 #[test]
 fn the_bytes_of_everything_together_are_bounded() {
     let limits = StateLimits { bytes: 3 * (StateLimits::OVERHEAD + 101), ..StateLimits::default() };
-    on_each(limits, async |state| {
+    on_each(limits, async |state, clock| {
         let long = || Bytes::from(vec![7; 100]);
         let full = |error: StateError| matches!(error, StateError::Full { kind: "bytes", .. });
         state.put("a", long(), None).await.unwrap();
@@ -461,7 +468,7 @@ fn the_bytes_of_everything_together_are_bounded() {
         assert!(state.remove("a").await.unwrap());
         state.put("c", long(), None).await.unwrap();
         assert!(full(state.put("d", long(), None).await.unwrap_err()));
-        advance(SECOND).await;
+        clock.advance(SECOND);
         state.put("d", long(), None).await.unwrap();
         assert_eq!(state.append("l", long(), KEEP).await.unwrap(), 2);
         assert!(state.remove_log("l").await.unwrap());
@@ -471,21 +478,22 @@ fn the_bytes_of_everything_together_are_bounded() {
 
 #[test]
 fn a_hundred_thousand_short_lived_values_use_little_space() {
-    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let runtime = Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let memory = Arc::new(super::memory::MemoryState::new(StateLimits::default()));
-        let (backend, limits) = (Backend::Memory(Arc::clone(&memory)), StateLimits::default());
-        let state = State { backend, limits, meter: None };
+        let (limits, clock) = (StateLimits::default(), ManualClock::start());
+        let memory = Arc::new(MemoryState::new(limits));
+        let backend = Backend::Memory(Arc::clone(&memory));
+        let state = State::new(backend, limits, Clock::Manual(clock.clone()));
         let mut max = 0;
         for number in 0..100_000 {
             state.put(&format!("key {number}"), text("short"), Some(SECOND)).await.unwrap();
             if number % 1000 == 0 {
                 max = max.max(memory.sizes().0);
-                advance(SECOND / 10).await;
+                clock.advance(SECOND / 10);
             }
         }
         assert!(max < 12_000, "{max} values are kept, and 10 000 have not expired");
-        advance(SECOND).await;
+        clock.advance(SECOND);
         for number in 0..2000 {
             state.touch(&number.to_string(), None).await.unwrap();
         }

@@ -8,7 +8,6 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::Instant;
 
 use super::topics::Topics;
 use super::{Condition, LogRetention, Namespace, Result, StateEntry, StateError, StateLimits};
@@ -20,9 +19,6 @@ use logs::Logs;
 const SWEPT_PER_WRITE: usize = 8;
 /// The same when there is no room.
 const SWEPT_WHEN_FULL: usize = 1024;
-
-/// Longer than any process lives, for times that the clock cannot represent.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// All data of the state.
 #[derive(Debug)]
@@ -75,8 +71,7 @@ impl MemoryState {
         &self.topics
     }
 
-    pub(super) fn get(&self, space: Namespace, key: &str) -> Option<StateEntry> {
-        let now = Instant::now();
+    pub(super) fn get(&self, space: Namespace, key: &str, now: Duration) -> Option<StateEntry> {
         self.data().entries.get(space, key, now)
     }
 
@@ -87,8 +82,8 @@ impl MemoryState {
         condition: Condition,
         value: &Bytes,
         ttl: Option<Duration>,
+        now: Duration,
     ) -> Result<Option<u64>> {
-        let now = Instant::now();
         let mut data = self.data();
         data.sweep(now, SWEPT_PER_WRITE);
         let found = data.entries.version(space, key, now);
@@ -106,7 +101,7 @@ impl MemoryState {
         if !entries.has_room(space, key, value.len(), max, quota) {
             return Err(quota.full_error());
         }
-        let expires = ttl.map(|ttl| deadline(now, ttl));
+        let expires = ttl.map(|ttl| now.saturating_add(ttl));
         // Copied, since it may be a small slice of a large buffer that it would keep alive.
         let value = Bytes::copy_from_slice(value);
         Ok(Some(entries.insert(space, key, value, expires, quota)))
@@ -118,20 +113,25 @@ impl MemoryState {
         key: &str,
         condition: Condition,
         ttl: Option<Duration>,
+        now: Duration,
     ) -> bool {
-        let now = Instant::now();
         let mut data = self.data();
         data.sweep(now, SWEPT_PER_WRITE);
         let found = data.entries.version(space, key, now);
         let exists = found.is_some() && condition.matches(found);
         if exists {
-            data.entries.prolong(space, key, ttl.map(|ttl| deadline(now, ttl)));
+            data.entries.prolong(space, key, ttl.map(|ttl| now.saturating_add(ttl)));
         }
         exists
     }
 
-    pub(super) fn remove(&self, space: Namespace, key: &str, condition: Condition) -> bool {
-        let now = Instant::now();
+    pub(super) fn remove(
+        &self,
+        space: Namespace,
+        key: &str,
+        condition: Condition,
+        now: Duration,
+    ) -> bool {
         let mut data = self.data();
         data.sweep(now, SWEPT_PER_WRITE);
         let found = data.entries.version(space, key, now);
@@ -143,8 +143,13 @@ impl MemoryState {
         exists
     }
 
-    pub(super) fn append(&self, log: &str, entry: &Bytes, keep: LogRetention) -> Result<u64> {
-        let now = Instant::now();
+    pub(super) fn append(
+        &self,
+        log: &str,
+        entry: &Bytes,
+        keep: LogRetention,
+        now: Duration,
+    ) -> Result<u64> {
         let mut data = self.data();
         data.sweep(now, SWEPT_PER_WRITE);
         let cost = logs::cost(entry.len());
@@ -159,7 +164,7 @@ impl MemoryState {
             return Err(StateError::Full { kind: "logs", max: self.limits.logs });
         }
         let entry = Bytes::copy_from_slice(entry);
-        Ok(logs.append(log, entry, keep.entries, (now, deadline(now, keep.ttl)), quota))
+        Ok(logs.append(log, entry, keep.entries, (now, now.saturating_add(keep.ttl)), quota))
     }
 
     pub(super) fn read_after(
@@ -167,13 +172,12 @@ impl MemoryState {
         log: &str,
         after: u64,
         max: usize,
+        now: Duration,
     ) -> Result<Vec<(u64, Bytes)>> {
-        let now = Instant::now();
         self.data().logs.read_after(log, after, max, now)
     }
 
-    pub(super) fn remove_log(&self, log: &str) -> bool {
-        let now = Instant::now();
+    pub(super) fn remove_log(&self, log: &str, now: Duration) -> bool {
         let MemoryData { logs, quota, .. } = &mut *self.data();
         logs.remove(log, now, quota)
     }
@@ -191,12 +195,8 @@ impl MemoryState {
 }
 
 impl MemoryData {
-    fn sweep(&mut self, now: Instant, max: usize) {
+    fn sweep(&mut self, now: Duration, max: usize) {
         self.entries.sweep(now, max, &mut self.quota);
         self.logs.sweep(now, max, &mut self.quota);
     }
-}
-
-fn deadline(now: Instant, ttl: Duration) -> Instant {
-    now.checked_add(ttl).unwrap_or_else(|| now + FOREVER)
 }

@@ -16,7 +16,7 @@ mod process_tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rusqlite::Connection;
@@ -41,7 +41,6 @@ pub(super) struct SqliteState {
 struct SqliteShared {
     path: Arc<Path>,
     limits: StateLimits,
-    clock: Clock,
     jobs: mpsc::Sender<WorkerJob>,
     /// Bounds the channel without ever blocking the sender.
     queue_slots: Arc<Semaphore>,
@@ -49,10 +48,6 @@ struct SqliteShared {
 
 impl SqliteState {
     pub(super) async fn open(path: PathBuf, limits: StateLimits) -> Result<Self> {
-        Self::open_with(path, limits, Clock::System).await
-    }
-
-    async fn open_with(path: PathBuf, limits: StateLimits, clock: Clock) -> Result<Self> {
         let path: Arc<Path> = path.into();
         let (jobs, waiting) = mpsc::channel();
         let (ready, opened) = oneshot::channel();
@@ -72,21 +67,16 @@ impl SqliteState {
         thread.spawn(life).map_err(|_| StateError::Stopped)?;
         opened.await.map_err(|_| StateError::Stopped)??;
         let permits = Arc::new(Semaphore::new(MAX_QUEUED_JOBS));
-        Ok(Self {
-            shared: Arc::new(SqliteShared { path, limits, clock, jobs, queue_slots: permits }),
-        })
+        Ok(Self { shared: Arc::new(SqliteShared { path, limits, jobs, queue_slots: permits }) })
     }
 
-    /// A state with tokio's clock, so that tests can move it.
-    #[cfg(test)]
-    pub(super) async fn open_for_tests(path: PathBuf, limits: StateLimits) -> Result<Self> {
-        let clock =
-            Clock::Manual { start: tokio::time::Instant::now(), at_start: Clock::System.now() };
-        Self::open_with(path, limits, clock).await
-    }
-
-    pub(super) async fn get(&self, space: Namespace, key: &str) -> Result<Option<StateEntry>> {
-        let (key, now) = (key.to_owned(), self.now());
+    pub(super) async fn get(
+        &self,
+        space: Namespace,
+        key: &str,
+        now: Duration,
+    ) -> Result<Option<StateEntry>> {
+        let (key, now) = (key.to_owned(), milliseconds(now));
         self.read(move |connection| entries::get(connection, space, &key, now)).await
     }
 
@@ -97,8 +87,9 @@ impl SqliteState {
         condition: Condition,
         value: Bytes,
         ttl: Option<Duration>,
+        now: Duration,
     ) -> Result<Option<u64>> {
-        let (limits, now) = (self.shared.limits, self.now());
+        let (limits, now) = (self.shared.limits, milliseconds(now));
         let expires = ttl.map(|ttl| expiry_time(now, ttl));
         let writing = PendingWrite { space, key: key.to_owned(), condition, value, expires };
         self.change(move |connection| entries::write(connection, &writing, now, &limits)).await
@@ -110,8 +101,9 @@ impl SqliteState {
         key: &str,
         condition: Condition,
         ttl: Option<Duration>,
+        now: Duration,
     ) -> Result<bool> {
-        let (key, now) = (key.to_owned(), self.now());
+        let (key, now) = (key.to_owned(), milliseconds(now));
         let expires = ttl.map(|ttl| expiry_time(now, ttl));
         self.change(move |connection| {
             entries::touch(connection, (space, &key), condition, now, expires)
@@ -124,14 +116,21 @@ impl SqliteState {
         space: Namespace,
         key: &str,
         condition: Condition,
+        now: Duration,
     ) -> Result<bool> {
-        let (key, now) = (key.to_owned(), self.now());
+        let (key, now) = (key.to_owned(), milliseconds(now));
         self.change(move |connection| entries::remove(connection, (space, &key), condition, now))
             .await
     }
 
-    pub(super) async fn append(&self, log: &str, entry: Bytes, keep: LogRetention) -> Result<u64> {
-        let (log, limits, now) = (log.to_owned(), self.shared.limits, self.now());
+    pub(super) async fn append(
+        &self,
+        log: &str,
+        entry: Bytes,
+        keep: LogRetention,
+        now: Duration,
+    ) -> Result<u64> {
+        let (log, limits, now) = (log.to_owned(), self.shared.limits, milliseconds(now));
         let expires = expiry_time(now, keep.ttl);
         self.change(move |connection| {
             logs::append(connection, &log, &entry, keep.entries, (now, expires), &limits)
@@ -144,18 +143,19 @@ impl SqliteState {
         log: &str,
         after: u64,
         max: usize,
+        now: Duration,
     ) -> Result<Vec<(u64, Bytes)>> {
-        let (log, now) = (log.to_owned(), self.now());
+        let (log, now) = (log.to_owned(), milliseconds(now));
         self.read(move |connection| logs::read_after(connection, &log, after, max, now)).await
     }
 
-    pub(super) async fn remove_log(&self, log: &str) -> Result<bool> {
-        let (log, now) = (log.to_owned(), self.now());
+    pub(super) async fn remove_log(&self, log: &str, now: Duration) -> Result<bool> {
+        let (log, now) = (log.to_owned(), milliseconds(now));
         self.change(move |connection| logs::remove(connection, &log, now)).await
     }
 
-    pub(super) async fn publish(&self, topic: &str, message: Bytes) -> Result<()> {
-        let (topic, now) = (topic.to_owned(), self.now());
+    pub(super) async fn publish(&self, topic: &str, message: Bytes, now: Duration) -> Result<()> {
+        let (topic, now) = (topic.to_owned(), milliseconds(now));
         self.run_on_worker(|answer| {
             JobKind::Write(Box::new(move |connection, feed| {
                 let written = connection.and_then(|connection| {
@@ -233,37 +233,9 @@ impl SqliteState {
         let result = answer.await.map_err(|_| StateError::Stopped)?;
         result.map_err(|failure| failure.into_state_error(&self.shared.path))
     }
-
-    fn now(&self) -> i64 {
-        self.shared.clock.now()
-    }
 }
 
 type SqliteResult<T> = std::result::Result<T, SqliteFailure>;
-
-/// The clock, in milliseconds since 1970: it must hold for other processes too.
-#[derive(Debug, Clone, Copy)]
-enum Clock {
-    System,
-    #[cfg(test)]
-    Manual {
-        start: tokio::time::Instant,
-        at_start: i64,
-    },
-}
-
-impl Clock {
-    fn now(self) -> i64 {
-        match self {
-            Self::System => {
-                let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                milliseconds(time)
-            }
-            #[cfg(test)]
-            Self::Manual { start, at_start } => at_start + milliseconds(start.elapsed()),
-        }
-    }
-}
 
 /// Rounded up, so that nothing expires too early.
 fn expiry_time(now: i64, ttl: Duration) -> i64 {

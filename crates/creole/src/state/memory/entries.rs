@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::Instant;
 
 use super::{ByteQuota, Namespace, StateEntry, StateLimits};
 
@@ -13,7 +13,7 @@ pub(super) struct MemoryEntries {
     values: HashMap<Arc<str>, StoredValue>,
     leases: HashMap<Arc<str>, StoredValue>,
     /// Values with an expiry, the earliest first. Versions distinguish equal times.
-    by_age: BTreeMap<(Instant, u64), (Namespace, Arc<str>)>,
+    by_age: BTreeMap<(Duration, u64), (Namespace, Arc<str>)>,
     /// The last version; one counter for all keys, so that no counter must be kept for removed keys.
     last_version: u64,
 }
@@ -22,22 +22,22 @@ pub(super) struct MemoryEntries {
 struct StoredValue {
     value: Bytes,
     version: u64,
-    expires: Option<Instant>,
+    expires: Option<Duration>,
 }
 
 impl StoredValue {
-    fn is_live(&self, now: Instant) -> bool {
+    fn is_live(&self, now: Duration) -> bool {
         self.expires.is_none_or(|expires| expires > now)
     }
 }
 
 impl MemoryEntries {
-    pub(super) fn get(&self, space: Namespace, key: &str, now: Instant) -> Option<StateEntry> {
+    pub(super) fn get(&self, space: Namespace, key: &str, now: Duration) -> Option<StateEntry> {
         let slot = self.slots(space).get(key).filter(|slot| slot.is_live(now))?;
         Some(StateEntry { value: slot.value.clone(), version: slot.version })
     }
 
-    pub(super) fn version(&self, space: Namespace, key: &str, now: Instant) -> Option<u64> {
+    pub(super) fn version(&self, space: Namespace, key: &str, now: Duration) -> Option<u64> {
         self.slots(space).get(key).filter(|slot| slot.is_live(now)).map(|slot| slot.version)
     }
 
@@ -70,7 +70,7 @@ impl MemoryEntries {
         space: Namespace,
         key: &str,
         value: Bytes,
-        expires: Option<Instant>,
+        expires: Option<Duration>,
         quota: &mut ByteQuota,
     ) -> u64 {
         self.remove(space, key, quota);
@@ -85,7 +85,7 @@ impl MemoryEntries {
         version
     }
 
-    pub(super) fn prolong(&mut self, space: Namespace, key: &str, expires: Option<Instant>) {
+    pub(super) fn prolong(&mut self, space: Namespace, key: &str, expires: Option<Duration>) {
         let Some(slot) = self.slots_mut(space).get_mut(key) else { return };
         let version = slot.version;
         let before = std::mem::replace(&mut slot.expires, expires);
@@ -105,7 +105,7 @@ impl MemoryEntries {
     }
 
     /// Deletes at most `most` expired values.
-    pub(super) fn sweep(&mut self, now: Instant, max: usize, quota: &mut ByteQuota) {
+    pub(super) fn sweep(&mut self, now: Duration, max: usize, quota: &mut ByteQuota) {
         for _ in 0..max {
             let Some(oldest) = self.by_age.first_entry() else { return };
             if oldest.key().0 > now {

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::Instant;
 
 use super::{ByteQuota, Result, StateError, StateLimits};
 
@@ -13,9 +13,9 @@ use super::{ByteQuota, Result, StateError, StateLimits};
 pub(super) struct Logs {
     logs: HashMap<Arc<str>, MemoryLog>,
     /// Logs with entries, ordered by the expiry of their last entry.
-    live: BTreeMap<(Instant, u64), Arc<str>>,
+    live: BTreeMap<(Duration, u64), Arc<str>>,
     /// Logs whose entries have all expired and were deleted, in the same order.
-    expired: BTreeMap<(Instant, u64), Arc<str>>,
+    expired: BTreeMap<(Duration, u64), Arc<str>>,
     last_id: u64,
 }
 
@@ -27,23 +27,23 @@ struct MemoryLog {
     /// The number of the last entry ever.
     last: u64,
     /// When the last entry expires.
-    expires: Instant,
+    expires: Duration,
 }
 
 #[derive(Debug)]
 struct LogEntry {
     entry: Bytes,
-    expires: Instant,
+    expires: Duration,
 }
 
 impl MemoryLog {
     /// The number of expired entries at the front; expiry times never decrease along a log.
-    fn expired_count(&self, now: Instant) -> usize {
+    fn expired_count(&self, now: Duration) -> usize {
         self.entries.partition_point(|entry| entry.expires <= now)
     }
 
     /// The number after which no entry is missing.
-    fn resume_after(&self, now: Instant) -> u64 {
+    fn resume_after(&self, now: Duration) -> u64 {
         let live = self.entries.len() - self.expired_count(now);
         self.last - u64::try_from(live).unwrap_or(self.last)
     }
@@ -57,7 +57,7 @@ impl MemoryLog {
 
 impl Logs {
     /// Creates the log if it does not exist. False when there is no room for another one.
-    pub(super) fn ensure(&mut self, name: &str, now: Instant, max: usize) -> bool {
+    pub(super) fn ensure(&mut self, name: &str, now: Duration, max: usize) -> bool {
         if self.logs.contains_key(name) {
             return true;
         }
@@ -78,7 +78,7 @@ impl Logs {
         name: &str,
         entry: Bytes,
         keep: usize,
-        (now, expires): (Instant, Instant),
+        (now, expires): (Duration, Duration),
         quota: &mut ByteQuota,
     ) -> u64 {
         let Some(log) = self.logs.get_mut(name) else { return 0 };
@@ -101,7 +101,7 @@ impl Logs {
         name: &str,
         after: u64,
         max: usize,
-        now: Instant,
+        now: Duration,
     ) -> Result<Vec<(u64, Bytes)>> {
         let Some(log) = self.logs.get(name) else {
             return if after == 0 {
@@ -121,7 +121,7 @@ impl Logs {
     }
 
     /// Removes a log; returns whether it existed.
-    pub(super) fn remove(&mut self, name: &str, now: Instant, quota: &mut ByteQuota) -> bool {
+    pub(super) fn remove(&mut self, name: &str, now: Duration, quota: &mut ByteQuota) -> bool {
         let Some(mut log) = self.logs.remove(name) else { return false };
         let place = (log.expires, log.id);
         self.live.remove(&place);
@@ -131,7 +131,7 @@ impl Logs {
     }
 
     /// Deletes the entries of at most `most` expired logs.
-    pub(super) fn sweep(&mut self, now: Instant, max: usize, quota: &mut ByteQuota) {
+    pub(super) fn sweep(&mut self, now: Duration, max: usize, quota: &mut ByteQuota) {
         for _ in 0..max {
             let Some(oldest) = self.live.first_entry() else { return };
             if oldest.key().0 > now {
