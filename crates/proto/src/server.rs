@@ -178,6 +178,11 @@ impl Machine {
         core::mem::take(&mut self.session.is_dirty).then(|| self.session.to_record())
     }
 
+    /// The record that was taken could not be saved, so it is taken again.
+    pub fn keep_changed_record(&mut self) {
+        self.session.is_dirty = true;
+    }
+
     /// Restores a connection from the record of a session. Returns `None` if this program did not write the record.
     pub fn resume(profile: Arc<Profile>, record: &str) -> Option<Self> {
         let session = HandshakeSession::from_record(record, &profile.dialect)?;

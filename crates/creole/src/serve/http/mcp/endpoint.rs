@@ -321,18 +321,14 @@ impl McpEndpoint {
         Ok(session)
     }
 
-    /// Saves a session before its client receives the response that depends on the change.
-    async fn save_before_response(
-        &self,
-        session: &Session,
-        response: Response<McpBody>,
-    ) -> Response<McpBody> {
+    /// Saves a session before its client receives the response that depends on the change. While the state fails, the
+    /// session goes on here, where it is known.
+    async fn save_before_response(&self, session: &Session) {
         if self.shared.sessions.is_saved(session) {
-            return response;
+            return;
         }
-        match Box::pin(self.shared.sessions.save(session)).await {
-            Ok(()) => response,
-            Err(error) => self.session_error_response(error.into()),
+        if let Err(error) = Box::pin(self.shared.sessions.save(session)).await {
+            tracing::warn!(target: "creole::http", %error, "cannot save a session; it is saved with its next request");
         }
     }
 

@@ -184,10 +184,13 @@ impl Sessions {
         is_recent && !session.is_changed()
     }
 
-    /// Saves the changes of a session, and that it is in use.
+    /// Saves the changes of a session, and that it is in use. Changes that could not be saved are saved with the next
+    /// request.
     pub(crate) async fn save(&self, session: &Session) -> Result<(), StateError> {
         if let Some(record) = session.changed_record() {
+            let mut taken = TakenRecord { session, is_saved: false };
             self.state.put(&state_key(session.id()), record, Some(self.idle)).await?;
+            taken.is_saved = true;
             session.mark_saved();
         } else if session.saved_since() + self.idle / 4 <= Instant::now() {
             self.state.touch(&state_key(session.id()), Some(self.idle)).await?;
@@ -196,10 +199,15 @@ impl Sessions {
         Ok(())
     }
 
-    /// Ends a session permanently.
-    pub(crate) async fn end(&self, session: &Session) -> Result<(), StateError> {
+    /// Forgets a session that could not be saved, and that its client does not know.
+    pub(crate) fn discard(&self, session: &Session) {
         self.write().remove(session.id());
         session.close();
+    }
+
+    /// Ends a session permanently.
+    pub(crate) async fn end(&self, session: &Session) -> Result<(), StateError> {
+        self.discard(session);
         self.state.remove(&state_key(session.id())).await.map(drop)
     }
 
@@ -236,6 +244,20 @@ impl Sessions {
 
     fn write(&self) -> RwLockWriteGuard<'_, SessionTable> {
         self.table.write()
+    }
+}
+
+/// A record on its way to the state. If it does not get there, it is taken again.
+struct TakenRecord<'a> {
+    session: &'a Session,
+    is_saved: bool,
+}
+
+impl Drop for TakenRecord<'_> {
+    fn drop(&mut self) {
+        if !self.is_saved {
+            self.session.host().keep_changed_record();
+        }
     }
 }
 

@@ -217,6 +217,11 @@ impl HttpHost {
         self.lock().machine.take_changed_record()
     }
 
+    /// The record could not be saved.
+    pub(crate) fn keep_changed_record(&self) {
+        self.lock().machine.keep_changed_record();
+    }
+
     /// Whether a handshake was started.
     pub(crate) fn is_opened(&self) -> bool {
         self.lock().machine.has_begun_handshake()

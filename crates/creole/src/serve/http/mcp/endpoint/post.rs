@@ -267,7 +267,11 @@ impl McpEndpoint {
             if let Ok(id) = HeaderValue::from_str(session.id()) {
                 response.headers_mut().insert(SESSION_HEADER, id);
             }
-            return self.save_before_response(&session, response).await;
+            // No other replica would know the session.
+            if let Err(error) = Box::pin(self.shared.sessions.save(&session)).await {
+                self.shared.sessions.discard(&session);
+                return self.session_error_response(error.into());
+            }
         }
         response
     }
@@ -294,7 +298,8 @@ impl McpEndpoint {
             return self.fault_response(None, &fault, session.host().rules(), 400);
         }
         let response = session.post(post.scanned.as_ref(), post.accepted.events, post.caller).await;
-        self.save_before_response(&session, response).await
+        self.save_before_response(&session).await;
+        response
     }
 }
 
