@@ -46,6 +46,15 @@ pub enum StateError {
     },
     /// The worker thread of the file has ended, or could not be started.
     Stopped,
+    /// The store on the network did not answer, or cannot serve requests now.
+    Unavailable {
+        /// The address of the store, without credentials.
+        store: Arc<str>,
+        /// The problem.
+        problem: Arc<str>,
+        /// Whether a change may have happened all the same: it was sent, and no response came.
+        is_unknown: bool,
+    },
 }
 
 /// An error of a state file.
@@ -73,6 +82,14 @@ pub enum StateFileError {
     Other(Arc<str>),
 }
 
+impl StateError {
+    /// Whether the change may have happened. After any other error it has not.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unavailable { is_unknown: true, .. })
+    }
+}
+
 impl Error for StateError {}
 
 impl fmt::Display for StateError {
@@ -95,6 +112,17 @@ impl fmt::Display for StateError {
             ),
             Self::File { path, error: problem } => problem.explain(path, formatter),
             Self::Stopped => formatter.write_str("the worker of the state file has ended"),
+            Self::Unavailable { store, problem, is_unknown } => {
+                let consequence = if *is_unknown {
+                    "the change may have happened"
+                } else {
+                    "nothing was changed; try again"
+                };
+                write!(
+                    formatter,
+                    "the state store {store} is unavailable: {problem}; {consequence}"
+                )
+            }
         }
     }
 }

@@ -50,8 +50,9 @@ fn error_outcome(error: &StateError) -> &'static str {
     match error {
         StateError::Full { .. } => "full",
         StateError::File { error: StateFileError::DiskFull(_), .. } => "full",
-        StateError::File { error: StateFileError::Busy(_), .. } => "timeout",
-        StateError::File { .. } | StateError::Stopped => "failed",
+        StateError::File { error: StateFileError::Busy(_), .. }
+        | StateError::Unavailable { is_unknown: true, .. } => "timeout",
+        StateError::File { .. } | StateError::Stopped | StateError::Unavailable { .. } => "failed",
         // The caller's values are at fault, and the state works.
         StateError::TooLong { .. }
         | StateError::RetentionTooLong { .. }
