@@ -83,6 +83,18 @@ pub enum StateFileError {
 }
 
 impl StateError {
+    /// Whether the same operation may succeed later: when the state is reached again, or has room again.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } | Self::Full { .. } => true,
+            Self::File { error, .. } => {
+                matches!(error, StateFileError::Busy(_) | StateFileError::DiskFull(_))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the change may have happened. After any other error it has not.
     #[must_use]
     pub fn is_unknown(&self) -> bool {

@@ -252,7 +252,11 @@ fn decode_record(value: &[u8]) -> Result<TaskRecord, Fault> {
 }
 
 fn state_fault(error: StateError) -> Fault {
-    Fault::new(FaultKind::BackendUnavailable, format!("cannot store tasks: {error}"))
+    let kind = match error.is_temporary() {
+        true => FaultKind::BackendUnavailable,
+        false => FaultKind::Internal,
+    };
+    Fault::new(kind, format!("cannot store tasks: {error}"))
 }
 
 fn corrupt_record_fault(error: serde_json::Error) -> Fault {

@@ -1,6 +1,7 @@
 //! Tasks under races, limits and foreign principals, in memory and in a file.
 
 mod support;
+mod unavailable;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,7 @@
 //! Works on a task: runs its tool, waits for input, and runs it again, until it ends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{InputRequest, KeyedInputRequest, TaskOutcome, TaskState};
@@ -10,13 +11,17 @@ use creole_proto::wire::Raw;
 use tokio::time::{Instant, timeout_at};
 
 use super::TaskShared;
-use super::record::ResponsesByKey;
+use super::record::{ResponsesByKey, TaskRecord};
 use super::store::{TaskChange, TaskKey, TaskWatch};
 use crate::call::{Call, ClientChannel, Context, Round};
 use crate::chain::BoxFuture;
 use crate::input::MAX_ROUNDS;
 use crate::telemetry::outcome::CallOutcome;
 use crate::telemetry::record::RecordGuard;
+
+/// The pauses between two attempts to reach a state that is unavailable.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Runs a call through the chain once.
 pub(crate) type RunCall = Arc<dyn Fn(Call) -> BoxFuture<'static, Outcome> + Send + Sync>;
@@ -64,7 +69,7 @@ impl TaskShared {
     ) -> Result<(), Fault> {
         let TaskJob { call, run, key, mut round } = job;
         let mut answered = round.answers.clone();
-        let mut watch = self.store.watch(&key).await?;
+        let mut watch = while_unavailable(|| self.store.watch(&key)).await?;
         for _ in 0..=MAX_ROUNDS {
             let mut repeated = call.clone();
             repeated.context = context.with_round(round.clone());
@@ -120,7 +125,7 @@ impl TaskShared {
     /// Resolves when the task was ended from outside.
     async fn wait_finished(&self, key: &TaskKey, watch: &mut TaskWatch) -> Result<(), Fault> {
         loop {
-            match self.store.read(key).await? {
+            match while_unavailable(|| self.store.read(key)).await? {
                 Some(record) if !record.task.state.is_terminal() => watch.changed().await,
                 _ => return Ok(()),
             }
@@ -133,17 +138,18 @@ impl TaskShared {
         input_requests: Vec<KeyedInputRequest>,
         watch: &mut TaskWatch,
     ) -> Result<AfterInput, Fault> {
-        let parked = self
-            .store
-            .change(key, |record, now| record.await_input(input_requests.clone(), now))
-            .await;
+        let asked = &input_requests;
+        let await_input =
+            move |record: &mut TaskRecord, now| record.await_input(asked.clone(), now);
+        let parked = while_unavailable(|| self.store.change(key, await_input)).await;
         match parked {
             Ok(TaskChange::Updated(_)) => {}
             Ok(TaskChange::NotFound | TaskChange::Unchanged(_)) => return Ok(AfterInput::Over),
             Err(fault) => return Ok(AfterInput::Refused(fault)),
         }
         loop {
-            let Some(record) = self.store.read(key).await? else { return Ok(AfterInput::Over) };
+            let read = while_unavailable(|| self.store.read(key)).await?;
+            let Some(record) = read else { return Ok(AfterInput::Over) };
             match (&record.task.state, record.refused) {
                 (TaskState::InputRequired(_), _) => watch.changed().await,
                 (TaskState::Working, Some(reason)) => {
@@ -165,11 +171,32 @@ impl TaskShared {
         if let Some(work) = work {
             work.finish(recorded_end(&end));
         }
-        let kept = self.store.change(key, |record, now| record.end(end.clone(), now)).await;
-        let Err(fault) = kept else { return Ok(()) };
+        let Err(fault) = self.store_end(key, &end).await else { return Ok(()) };
         let told = Fault::new(FaultKind::ToolFailed, fault.detail);
-        let end = TaskOutcome::Fault(told);
-        self.store.change(key, |record, now| record.end(end.clone(), now)).await.map(drop)
+        self.store_end(key, &TaskOutcome::Fault(told)).await
+    }
+
+    /// Stores how the task ended. A state that is unavailable gets it later: a task that has ended does not change
+    /// again, so repeating a change that may have happened is harmless.
+    async fn store_end(&self, key: &TaskKey, end: &TaskOutcome) -> Result<(), Fault> {
+        let change = move |record: &mut TaskRecord, now| record.end(end.clone(), now);
+        while_unavailable(|| self.store.change(key, change)).await.map(drop)
+    }
+}
+
+/// Repeats an operation while the state is unavailable. The work on a task has no other end than that of the task.
+async fn while_unavailable<T, F: Future<Output = Result<T, Fault>>>(
+    mut operation: impl FnMut() -> F,
+) -> Result<T, Fault> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match operation().await {
+            Err(fault) if fault.kind == FaultKind::BackendUnavailable => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            done => return done,
+        }
     }
 }
 
