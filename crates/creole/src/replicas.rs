@@ -56,10 +56,20 @@ pub(crate) struct ReplicaShared {
     state: State,
     name: String,
     registrations: Mutex<Registrations>,
-    /// Whether other replicas can find this process.
-    is_present: watch::Sender<bool>,
+    presence: watch::Sender<Presence>,
     slots: Arc<Semaphore>,
     metrics: OnceLock<Arc<Metrics>>,
+}
+
+/// Whether other replicas can find this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    /// Nothing is registered, or the first heartbeat is on its way.
+    Absent,
+    /// The last heartbeat was written.
+    Present,
+    /// The state failed, and the heartbeat is written when it works again.
+    Failing,
 }
 
 /// The targets that this process registered for other replicas.
@@ -119,14 +129,14 @@ impl Replicas {
     #[must_use]
     pub fn new(state: State) -> Option<Self> {
         let name = random_id().ok()?;
-        let (registration, present) = (Mutex::default(), watch::Sender::new(false));
+        let (registration, presence) = (Mutex::default(), watch::Sender::new(Presence::Absent));
         let slots = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
         Some(Self {
             shared: Arc::new(ReplicaShared {
                 state,
                 name,
                 registrations: registration,
-                is_present: present,
+                presence,
                 slots,
                 metrics: OnceLock::new(),
             }),
@@ -146,7 +156,8 @@ impl Replicas {
     }
 
     /// Passes requests for `target` to `take`, which must not block, as long as the returned registration lives.
-    /// Returns once other replicas can find this process.
+    /// Returns once other replicas can find this process, or when the state fails: clients that return to this process
+    /// are served all the same.
     pub async fn register(
         &self,
         target: &str,
@@ -156,9 +167,9 @@ impl Replicas {
             Registration { shared: Arc::clone(&self.shared), target: target.to_owned() };
         self.shared.registrations().handlers.insert(target.to_owned(), Arc::new(take));
         presence::start(&self.shared);
-        let mut present = self.shared.is_present.subscribe();
-        // A failure of the state is logged. Clients that return to this process are served all the same.
-        _ = tokio::time::timeout(HEARTBEAT_TTL, present.wait_for(|present| *present)).await;
+        let mut presence = self.shared.presence.subscribe();
+        let is_known = |presence: &Presence| *presence != Presence::Absent;
+        _ = tokio::time::timeout(HEARTBEAT_TTL, presence.wait_for(is_known)).await;
         registration
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 
 use super::replica_request::ReplicaRequest;
-use super::{HEARTBEAT, HEARTBEAT_TTL, ReplicaShared, presence_path, replica_request};
+use super::{HEARTBEAT, HEARTBEAT_TTL, Presence, ReplicaShared, presence_path, replica_request};
 use crate::state::{StateError, Subscription, TopicEvent};
 
 /// Starts the heartbeat, unless it is running.
@@ -23,9 +23,14 @@ async fn run(shared: Arc<ReplicaShared>) {
         if let Err(error) = heartbeat_until_empty(&shared).await {
             tracing::warn!(%error, "cannot write the heartbeat; other replicas cannot find the \
                 sessions and calls of this one");
+            shared.presence.send_replace(Presence::Failing);
             tokio::time::sleep(HEARTBEAT).await;
+            // Another replica finds this process again with the next heartbeat.
+            if !shared.registrations().handlers.is_empty() {
+                continue;
+            }
         }
-        shared.is_present.send_replace(false);
+        shared.presence.send_replace(Presence::Absent);
         // A later registration waits until this process can be found again.
         _ = shared.state.remove(&presence_path(&shared.name)).await;
         let mut registration = shared.registrations();
@@ -42,7 +47,7 @@ async fn heartbeat_until_empty(shared: &Arc<ReplicaShared>) -> Result<(), StateE
     let mut subscription = shared.state.subscribe(&path).await?;
     loop {
         shared.state.put(&path, Bytes::new(), Some(HEARTBEAT_TTL)).await?;
-        shared.is_present.send_replace(true);
+        shared.presence.send_replace(Presence::Present);
         listen_until(Instant::now() + HEARTBEAT, &mut subscription, shared).await;
         if shared.registrations().handlers.is_empty() {
             return Ok(());

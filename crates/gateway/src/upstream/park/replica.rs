@@ -104,6 +104,8 @@ pub(super) fn replica_fault(unreached: &ReplicaError) -> Fault {
     let kind = match unreached {
         ReplicaError::Busy => FaultKind::Busy,
         ReplicaError::State(StateError::TooLong { .. }) => FaultKind::InvalidParams,
+        // The call is still parked, and its replica can be asked again.
+        ReplicaError::State(error) if error.is_temporary() => FaultKind::Busy,
         _ => FaultKind::BackendUnavailable,
     };
     let detail = format!("the call is parked in another replica: {unreached}");
