@@ -296,6 +296,42 @@ fn another_process_takes_a_call_over_after_its_last_event() {
 }
 
 #[test]
+fn a_process_that_stops_leaves_its_parked_calls_to_another() {
+    let (folder, site) =
+        (tempfile::tempdir().unwrap(), ScriptedHttpServer::with_sessions(asking()));
+    let reached = format!("url = \"{}\"", site.url());
+    let (mut first, second) = (before(folder.path(), &reached), before(folder.path(), &reached));
+    let mut call = client(&first).begin_call("ask", json!({}));
+    let mut received = visited(&site);
+    received.stream();
+    received.event_with_id("e1", &input_request("who", "Who?"));
+    let request = call.answer()["result"].clone();
+    let session = received.field("mcp-session-id").unwrap().to_owned();
+    // The process ends its own sessions, but not that of the call.
+    let ended = thread::spawn(move || first.stop());
+    while !ended.is_finished() {
+        let Some(mut visit) = site.within(A_MOMENT) else { continue };
+        assert_eq!(visit.method, "DELETE", "{}", visit.message);
+        assert_ne!(visit.field("mcp-session-id"), Some(&*session));
+        visit.respond("200 OK", "", "");
+    }
+    ended.join().unwrap().unwrap();
+    let mut retry = back(&second, &request, "Ann");
+    let (mut sent, mut stream) = (visited(&site), visited(&site));
+    if sent.method == "GET" {
+        std::mem::swap(&mut sent, &mut stream);
+    }
+    assert_eq!(sent.message["result"], named("Ann"));
+    sent.respond("202 Accepted", "", "");
+    assert_eq!(stream.field("last-event-id"), Some("e1"));
+    stream.stream();
+    let result = json!({"content": [{"type": "text", "text": "Hello, Ann!"}]});
+    let id = &received.message["id"];
+    stream.event_with_id("e2", &json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    assert_eq!(text(&retry.answer()), "Hello, Ann!");
+}
+
+#[test]
 fn a_stalled_replica_leaves_its_call_to_the_one_that_took_it_over() {
     let (folder, site) =
         (tempfile::tempdir().unwrap(), ScriptedHttpServer::with_sessions(asking()));

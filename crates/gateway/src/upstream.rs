@@ -273,8 +273,9 @@ impl Upstream {
         }
     }
 
-    /// Closes all connections to the upstream gracefully.
+    /// Closes all connections to the upstream gracefully. Parked calls are left to other replicas.
     pub async fn close(&self) {
+        self.forwarder.parked_calls.hand_over().await;
         self.sessions.pool.close().await;
     }
 

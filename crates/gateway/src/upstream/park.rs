@@ -31,7 +31,8 @@ use creole::proto::revision::InputRequestStyle;
 use creole::proto::wire::{Raw, hex};
 use creole::{Call, Context};
 use serde_json::json;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::timeout;
 
 use crate::upstream::connections::pool::{EvictParkedCall, MAX_LANES, UpstreamLease};
 use crate::upstream::observed_request::StepPlace;
@@ -43,6 +44,9 @@ use slots::{ParkSlot, ParkSlotLookup, ParkSlots};
 /// The maximum number of parked calls per caller.
 pub(super) const MAX_PARKED_PER_CALLER: usize = MAX_LANES;
 
+/// How long the parked calls of a process that stops may take to be handed over.
+const HANDOVER_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// The maximum number of queued messages to a caller.
 const EVENT_QUEUE: usize = 64;
 
@@ -53,6 +57,8 @@ pub(crate) struct ParkedCalls {
     input_timeout: Duration,
     /// The replicas that share the state, if there may be others than this one.
     replicas: Option<Replicas>,
+    /// Whether this process stops.
+    is_stopping: watch::Sender<bool>,
     metrics: Arc<Metrics>,
 }
 
@@ -155,8 +161,16 @@ impl ParkedCalls {
             slots: Mutex::new(ParkSlots::new(max)),
             input_timeout: timeout,
             replicas: peers,
+            is_stopping: watch::Sender::new(false),
             metrics: Arc::clone(metrics),
         })
+    }
+
+    /// Lets other replicas continue the parked calls that they can continue, because this process stops.
+    pub(super) async fn hand_over(&self) {
+        self.is_stopping.send_replace(true);
+        // Each call has released its receiver when it has decided.
+        _ = timeout(HANDOVER_TIMEOUT, self.is_stopping.closed()).await;
     }
 
     /// The name of this replica.
@@ -296,7 +310,7 @@ impl ParkedCalls {
         self.lock().usage().0
     }
 
-    /// Counts the end of a parked call: `resumed`, `expired`, `taken_over` or `lost`.
+    /// Counts the end of a parked call: `resumed`, `expired`, `taken_over`, `handed_over` or `lost`.
     fn count_end(&self, end: &'static str) {
         self.metrics.count(&table::PARKED_ENDS, &[end]);
     }

@@ -103,8 +103,10 @@ enum ParkStep {
     Continue,
     Complete(Outcome),
     Abandoned,
-    /// Another replica continues it.
+    /// Another replica has taken it over.
     TakenOver,
+    /// Another replica may continue it, because this process stops.
+    HandedOver,
 }
 
 impl ParkedCall {
@@ -149,7 +151,11 @@ impl ParkedCall {
                     self.record_expiry();
                     return self.abandon().await;
                 }
-                ParkStep::Abandoned | ParkStep::TakenOver => return self.detach(),
+                ParkStep::Abandoned | ParkStep::TakenOver => {
+                    self.warn_of_takeover();
+                    return self.detach();
+                }
+                ParkStep::HandedOver => return self.detach(),
             }
         }
     }
@@ -200,6 +206,7 @@ impl ParkedCall {
             () = sleep_until(expired), if self.input_deadline.is_some() => self.abandon_parked("expired"),
             () = sleep_until(self.next_waiting_notice), if self.input_deadline.is_some() => self.send_waiting_notice().await,
             () = self.slot.wait_for_eviction() => self.abandon_parked("lost"),
+            () = self.slot.wait_for_stop() => self.hand_over(),
             () = wait_until_all_gone(&self.waiting_callers), if !self.waiting_callers.is_empty() => ParkStep::Abandoned,
         }
     }
@@ -208,6 +215,15 @@ impl ParkedCall {
     fn abandon_parked(&self, end: &'static str) -> ParkStep {
         self.slot.count_end(end);
         ParkStep::Abandoned
+    }
+
+    /// Leaves a call that waits for input to another replica, if one can continue it.
+    fn hand_over(&mut self) -> ParkStep {
+        if !self.slot.decide_handover() || self.input_deadline.is_none() {
+            return ParkStep::Continue;
+        }
+        self.slot.count_end("handed_over");
+        ParkStep::HandedOver
     }
 
     async fn on_step(&mut self, step: CallStep) -> ParkStep {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use creole::internal::replicas::Registration;
 use creole::proto::fault::Fault;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::upstream::connections::pool::too_many_parked_calls;
 use crate::upstream::park::{ParkedCalls, replica};
@@ -19,6 +19,8 @@ pub(super) struct ParkSlotGuard {
     registration: Option<Registration>,
     /// The version of the stored checkpoint, if there is one.
     pub(super) checkpoint_version: Option<u64>,
+    /// Whether this process stops. `None` once the call has decided what to do then.
+    is_stopping: Option<watch::Receiver<bool>>,
     _released: oneshot::Sender<()>,
 }
 
@@ -29,8 +31,15 @@ impl ParkSlotGuard {
         evicted: Arc<Notify>,
         released: oneshot::Sender<()>,
     ) -> Self {
-        let (registration, checkpoint_version) = (None, None);
-        Self { parked_calls, id, evicted, registration, checkpoint_version, _released: released }
+        Self {
+            is_stopping: Some(parked_calls.is_stopping.subscribe()),
+            parked_calls,
+            id,
+            evicted,
+            registration: None,
+            checkpoint_version: None,
+            _released: released,
+        }
     }
 
     /// How long the input responses may take.
@@ -85,6 +94,20 @@ impl ParkSlotGuard {
     /// Whether the outcome of the call may be kept for a while.
     pub(super) fn keep_outcome(&self) -> bool {
         self.parked_calls.lock().finish(&self.id)
+    }
+
+    /// Resolves once when this process stops.
+    pub(super) async fn wait_for_stop(&self) {
+        match self.is_stopping.clone() {
+            Some(mut is_stopping) => _ = is_stopping.wait_for(|is_stopping| *is_stopping).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Decides whether another replica continues the call when this process stops.
+    pub(super) fn decide_handover(&mut self) -> bool {
+        self.is_stopping = None;
+        self.checkpoint_version.is_some()
     }
 
     /// Resolves when the call is evicted.

@@ -54,14 +54,18 @@ impl ParkedCall {
         }
     }
 
-    /// Detaches from a call that another replica took over. That replica sends the input responses and owns the
-    /// upstream's session.
-    pub(super) fn detach(mut self) {
+    /// Says that another replica took over the call although this process lives.
+    pub(super) fn warn_of_takeover(&self) {
         let upstream = self.lease.connection.name();
         tracing::warn!(
             upstream,
             "another replica took over a parked call, because this replica's heartbeat was late"
         );
+    }
+
+    /// Detaches from a call that another replica continues. That replica sends the input responses and owns the
+    /// upstream's session.
+    pub(super) fn detach(mut self) {
         self.slot.forget_checkpoint();
         if let CallState::Running(call) = self.call {
             call.hand_over();
