@@ -204,7 +204,7 @@ impl Replicas {
         request: Bytes,
     ) -> Result<ReplicaResponses, ReplicaError> {
         if !self.shared.is_alive(to).await? {
-            return Err(ReplicaError::Gone);
+            return Err(self.shared.absence_error());
         }
         ReplicaResponses::send(Arc::clone(&self.shared), to, target, request).await
     }
@@ -233,6 +233,14 @@ impl ReplicaShared {
     async fn is_alive(&self, name: &str) -> Result<bool, StateError> {
         let is_name = name.len() == 32 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         Ok(is_name && self.state.get(&presence_path(name)).await?.is_some())
+    }
+
+    /// The error of a replica without a heartbeat. After an outage of the state it may be about to write one.
+    fn absence_error(&self) -> ReplicaError {
+        match self.state.was_unavailable_within(HEARTBEAT_TTL) {
+            true => ReplicaError::Busy,
+            false => ReplicaError::Gone,
+        }
     }
 
     fn handler(&self, target: &str) -> Option<RequestHandler> {

@@ -210,6 +210,11 @@ pub fn digest(bytes: &[u8]) -> [u8; 32] {
 pub struct Secrets(Vec<[u8; 32]>);
 
 impl Secrets {
+    /// The secrets, the newest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8; 32]> {
+        self.0.iter()
+    }
+
     /// Parses one or two secrets, each as 64 hexadecimal digits on its own line, the newest first. Empty lines and
     /// lines that start with `#` are skipped.
     ///

@@ -7,12 +7,14 @@
 //! The size of everything is bounded ([`StateLimits`]). There is no background work: expired data is never returned,
 //! and every later write deletes some of it.
 
+mod availability;
 mod clock;
 mod error;
 mod lease;
 mod limits;
 mod memory;
 mod meter;
+mod protection;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod topics;
@@ -27,6 +29,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use availability::Availability;
 use clock::Clock;
 pub use error::{StateError, StateFileError};
 pub use lease::Lease;
@@ -34,6 +37,8 @@ pub(crate) use limits::LogRetention;
 pub use limits::StateLimits;
 use memory::MemoryState;
 use meter::StateMeter;
+pub use protection::StateProtection;
+use protection::StoredKind;
 #[cfg(feature = "sqlite")]
 use sqlite::SqliteState;
 pub(crate) use topics::{Subscription, TopicEvent};
@@ -52,6 +57,9 @@ pub struct State {
     limits: StateLimits,
     clock: Clock,
     meter: Option<Arc<StateMeter>>,
+    /// What a store on the network must not read or forge.
+    protection: Option<StateProtection>,
+    availability: Arc<Availability>,
 }
 
 /// An enum rather than a trait object: no future is boxed, and an operation in memory completes at once.
@@ -76,6 +84,15 @@ pub struct StateEntry {
 enum Namespace {
     Entries,
     Leases,
+}
+
+impl Namespace {
+    fn stored_kind(self) -> StoredKind {
+        match self {
+            Self::Entries => StoredKind::Entry,
+            Self::Leases => StoredKind::Lease,
+        }
+    }
 }
 
 /// The condition on a key under which a change is made.
@@ -125,7 +142,15 @@ impl State {
     }
 
     fn new(backend: Backend, limits: StateLimits, clock: Clock) -> Self {
-        Self { backend, limits, clock, meter: None }
+        Self { backend, limits, clock, meter: None, protection: None, availability: Arc::default() }
+    }
+
+    /// The same state, whose values, log entries and messages are encrypted and authenticated. Keys, names and topics
+    /// are not.
+    #[must_use]
+    pub fn protected(mut self, protection: StateProtection) -> Self {
+        self.protection = Some(protection);
+        self
     }
 
     /// The same state, which measures its operations.
@@ -142,6 +167,12 @@ impl State {
         !matches!(self.backend, Backend::Memory(_))
     }
 
+    /// Whether the state was unavailable within this time. Then data that has expired proves nothing: its writer may not
+    /// have reached the state.
+    pub(crate) fn was_unavailable_within(&self, time: Duration) -> bool {
+        self.availability.has_failed_within(time)
+    }
+
     /// The value of a key.
     ///
     /// # Errors
@@ -156,7 +187,11 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.get(Namespace::Entries, key, now).await,
             }
         };
-        meter::measure(self.meter.as_deref(), "get", |_| false, operation).await
+        let found = self.observe("get", |_| false, operation).await?;
+        Ok(found.and_then(|entry| {
+            let value = self.decrypt(StoredKind::Entry, key, entry.value)?;
+            Some(StateEntry { value, ..entry })
+        }))
     }
 
     /// Writes a value unconditionally and returns its version. The value expires after `ttl`.
@@ -211,6 +246,7 @@ impl State {
         self.limits.check_key(log)?;
         self.limits.check_value(&entry)?;
         self.limits.check_retention(keep)?;
+        let entry = self.encrypt(StoredKind::LogEntry, log, entry)?;
         let now = self.clock.now();
         let operation = async {
             match &self.backend {
@@ -219,7 +255,7 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.append(log, entry, keep, now).await,
             }
         };
-        meter::measure(self.meter.as_deref(), "append", |_| false, operation).await
+        self.observe("append", |_| false, operation).await
     }
 
     /// The entries of a log after a number, in order, at most `most` of them. A log that does not exist has none.
@@ -242,7 +278,10 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.read_after(log, after, max, now).await,
             }
         };
-        meter::measure(self.meter.as_deref(), "read", |_| false, operation).await
+        let entries = self.observe("read", |_| false, operation).await?;
+        let decrypt =
+            |(number, entry)| Some((number, self.decrypt(StoredKind::LogEntry, log, entry)?));
+        Ok(entries.into_iter().filter_map(decrypt).collect())
     }
 
     /// Removes a log with all its entries and returns whether it existed.
@@ -259,7 +298,7 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.remove_log(log, now).await,
             }
         };
-        meter::measure(self.meter.as_deref(), "remove", |_| false, operation).await
+        self.observe("remove", |_| false, operation).await
     }
 
     /// Sends a message to all current subscribers of a topic. Messages of one publisher arrive in order. The publisher
@@ -270,6 +309,7 @@ impl State {
     pub(crate) async fn publish(&self, topic: &str, message: Bytes) -> Result<()> {
         self.limits.check_key(topic)?;
         self.limits.check_message(&message)?;
+        let message = self.encrypt(StoredKind::Message, topic, message)?;
         let operation = async {
             match &self.backend {
                 Backend::Memory(memory) => {
@@ -280,7 +320,7 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.publish(topic, message, self.clock.now()).await,
             }
         };
-        meter::measure(self.meter.as_deref(), "publish", |_| false, operation).await
+        self.observe("publish", |_| false, operation).await
     }
 
     /// Subscribes to a topic: every message that is published after this returns is received.
@@ -296,7 +336,8 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.subscribe(topic).await,
             }
         };
-        meter::measure(self.meter.as_deref(), "subscribe", |_| false, operation).await
+        let subscription = self.observe("subscribe", |_| false, operation).await?;
+        Ok(subscription.protected(self.protection.clone()))
     }
 
     /// Takes a lease, unless it is already held.
@@ -319,6 +360,7 @@ impl State {
     ) -> Result<Option<u64>> {
         self.limits.check_key(key)?;
         self.limits.check_value(&value)?;
+        let value = self.encrypt(space.stored_kind(), key, value)?;
         let now = self.clock.now();
         let operation = async {
             match &self.backend {
@@ -329,7 +371,7 @@ impl State {
                 }
             }
         };
-        meter::measure(self.meter.as_deref(), "write", Option::is_none, operation).await
+        self.observe("write", Option::is_none, operation).await
     }
 
     async fn prolong(
@@ -348,7 +390,7 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.touch(space, key, condition, ttl, now).await,
             }
         };
-        meter::measure(self.meter.as_deref(), "touch", |_| false, operation).await
+        self.observe("touch", |_| false, operation).await
     }
 
     async fn discard(&self, space: Namespace, key: &str, condition: Condition) -> Result<bool> {
@@ -361,6 +403,32 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.remove(space, key, condition, now).await,
             }
         };
-        meter::measure(self.meter.as_deref(), "remove", |_| false, operation).await
+        self.observe("remove", |_| false, operation).await
+    }
+
+    /// Runs an operation, measures it, and remembers whether the state was available.
+    async fn observe<T>(
+        &self,
+        verb: &'static str,
+        is_lost: fn(&T) -> bool,
+        operation: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let result = meter::measure(self.meter.as_deref(), verb, is_lost, operation).await;
+        self.availability.record(&result);
+        result
+    }
+
+    fn encrypt(&self, kind: StoredKind, name: &str, plain: Bytes) -> Result<Bytes> {
+        match &self.protection {
+            None => Ok(plain),
+            Some(protection) => protection.encrypt(kind, name, &plain),
+        }
+    }
+
+    fn decrypt(&self, kind: StoredKind, name: &str, stored: Bytes) -> Option<Bytes> {
+        match &self.protection {
+            None => Some(stored),
+            Some(protection) => protection.decrypt(kind, name, &stored),
+        }
     }
 }

@@ -152,7 +152,7 @@ impl TaskShared {
         let Some(record) = self.store.read(key).await? else { return Ok(None) };
         let is_over =
             record.task.state.is_terminal() || Some(&record.worker) == self.worker.as_ref();
-        if is_over || self.store.is_alive(&record.worker).await? {
+        if is_over || self.store.is_working(&record.worker).await? {
             return Ok(Some(record));
         }
         let fault = Fault::new(FaultKind::Internal, "the server that ran the task has ended");

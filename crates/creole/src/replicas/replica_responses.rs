@@ -110,7 +110,7 @@ impl ReplicaResponses {
     async fn check_replica(&mut self) -> Result<(), ReplicaError> {
         if !self.shared.is_alive(&self.replica).await? {
             // Its responses before it left are still there.
-            return if self.read_log().await? { Ok(()) } else { Err(ReplicaError::Gone) };
+            return if self.read_log().await? { Ok(()) } else { Err(self.shared.absence_error()) };
         }
         if !self.is_taken && self.sent_at.elapsed() >= ACCEPT_TIMEOUT {
             return Err(ReplicaError::Busy);

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
+use super::protection::{StateProtection, StoredKind};
 use super::{Result, StateError, StateLimits};
 
 /// An event for a subscriber.
@@ -27,15 +28,35 @@ pub(crate) struct Subscription {
     topic: Arc<str>,
     /// Taken only so that the sender can count the remaining receivers.
     receiver: Option<broadcast::Receiver<QueuedEvent>>,
+    /// What decrypts the messages.
+    protection: Option<StateProtection>,
 }
 
 impl Subscription {
+    /// The same subscription, to messages that are encrypted.
+    pub(super) fn protected(mut self, protection: Option<StateProtection>) -> Self {
+        self.protection = protection;
+        self
+    }
+
     /// The next event; `None` once no [`State`](super::State) is left that could send one. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<TopicEvent> {
-        match self.receiver.as_mut()?.recv().await {
-            Ok(QueuedEvent::Message(held)) => Some(TopicEvent::Message(held.bytes.clone())),
-            Ok(QueuedEvent::Missed) | Err(RecvError::Lagged(_)) => Some(TopicEvent::Missed),
-            Err(RecvError::Closed) => None,
+        loop {
+            let queued = match self.receiver.as_mut()?.recv().await {
+                Ok(QueuedEvent::Message(queued)) => queued,
+                Ok(QueuedEvent::Missed) | Err(RecvError::Lagged(_)) => {
+                    return Some(TopicEvent::Missed);
+                }
+                Err(RecvError::Closed) => return None,
+            };
+            let Some(protection) = &self.protection else {
+                return Some(TopicEvent::Message(queued.bytes.clone()));
+            };
+            // Anybody who can write to the store can send a message; one of another program is skipped.
+            let plain = protection.decrypt(StoredKind::Message, &self.topic, &queued.bytes);
+            if let Some(plain) = plain {
+                return Some(TopicEvent::Message(plain));
+            }
         }
     }
 }
@@ -114,7 +135,8 @@ impl Topics {
             }
         };
         listeners.count += 1;
-        Ok(Subscription { topics: Arc::downgrade(self), topic, receiver: Some(receiver) })
+        let topics = Arc::downgrade(self);
+        Ok(Subscription { topics, topic, receiver: Some(receiver), protection: None })
     }
 
     pub(super) fn publish(&self, topic: &str, message: &Bytes) {

@@ -11,15 +11,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::record::{ResponsesByKey, TaskRecord};
-use super::store::{TaskKey, now_ms};
+use super::store::{HEARTBEAT, HEARTBEAT_TTL, TaskKey, now_ms};
 use super::work::{RunCall, TaskJob};
 use super::{TaskShared, Tasks, random_id};
 use crate::call::{Call, Round};
 use crate::input;
-
-/// The interval of heartbeats, and how long one is valid.
-const HEARTBEAT: Duration = Duration::from_secs(20);
-const HEARTBEAT_TTL: Duration = Duration::from_secs(90);
 
 impl Tasks {
     /// Creates a task for a call: it is stored before the response is sent (SEP-2663, task creation).

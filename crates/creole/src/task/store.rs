@@ -14,6 +14,12 @@ use super::record::TaskRecord;
 use crate::seal::digest;
 use crate::state::{State, StateError, Subscription};
 
+/// How long a process counts as working on its tasks after its last heartbeat.
+pub(super) const HEARTBEAT_TTL: Duration = Duration::from_secs(24);
+
+/// The interval between two heartbeats.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(6);
+
 /// Maximum number of attempts of a change when other writers are faster.
 const MAX_ATTEMPTS: usize = 100;
 
@@ -183,16 +189,16 @@ impl TaskStore {
         Ok((index, Some(entry.version)))
     }
 
-    /// Records that a process is alive for `ttl`.
+    /// Records that a process works on tasks for `ttl`.
     pub(crate) async fn write_heartbeat(&self, worker: &str, ttl: Duration) -> Result<(), Fault> {
-        let beaten = self.state.put(&worker_path(worker), Bytes::new(), Some(ttl)).await;
-        beaten.map(drop).map_err(state_fault)
+        let written = self.state.put(&worker_path(worker), Bytes::new(), Some(ttl)).await;
+        written.map(drop).map_err(state_fault)
     }
 
-    /// Whether a process has a valid heartbeat.
-    pub(crate) async fn is_alive(&self, worker: &str) -> Result<bool, Fault> {
-        let beaten = self.state.get(&worker_path(worker)).await;
-        beaten.map(|entry| entry.is_some()).map_err(state_fault)
+    /// Whether a process works on its tasks. It may have written no heartbeat while the state was unavailable.
+    pub(crate) async fn is_working(&self, worker: &str) -> Result<bool, Fault> {
+        let heartbeat = self.state.get(&worker_path(worker)).await.map_err(state_fault)?;
+        Ok(heartbeat.is_some() || self.state.was_unavailable_within(HEARTBEAT_TTL))
     }
 
     fn encode_record(&self, record: &TaskRecord) -> Result<Bytes, Fault> {
