@@ -261,6 +261,7 @@ fn layer_environment(
         audit_exporter: options.audit_exporter.clone(),
         audit_scope: AuditScope::Server(Arc::clone(is_current)),
         is_stdout_free: affinity != Affinity::Single,
+        state: replicas.map(|replicas| replicas.state().clone()),
         replica: replicas.map(|replicas| replicas.name().into()),
     }
 }

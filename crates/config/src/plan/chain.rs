@@ -109,6 +109,7 @@ fn rate(table: &RateLimitTable) -> Result<RateSettings, ConfigProblem> {
         principal_calls: table.principal_calls.map(|calls| to_u32(calls.get())),
         overall_calls: table.overall_calls.map(|calls| to_u32(calls.get())),
         window: seconds(table.seconds.map_or(60, Ranged::get)),
+        is_shared: table.shared.unwrap_or_default(),
     };
     if settings.principal_calls.is_none() && settings.overall_calls.is_none() {
         return Err(empty_layer("set `principal_calls` or `overall_calls`"));

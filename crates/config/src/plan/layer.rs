@@ -99,7 +99,10 @@ impl LayerPlan {
             Self::Timeout(layer) => Arc::new(layer.clone()),
             Self::Retry(settings) => Arc::new(Retry::new(settings.clone())),
             Self::Concurrency(settings) => Arc::new(Concurrency::new(*settings)),
-            Self::RateLimit(settings) => Arc::new(RateLimit::new(*settings)),
+            Self::RateLimit(settings) => Arc::new(match &environment.state {
+                Some(state) => RateLimit::new(*settings).with_replicas(state, server),
+                None => RateLimit::new(*settings),
+            }),
             Self::CircuitBreaker(settings) => Arc::new(Breaker::new(*settings)),
             Self::Cache(settings) => Arc::new(Cache::new(settings.clone())),
             Self::Filter(settings) => Arc::new(Filter::new(settings.clone())),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use creole::internal::telemetry::Telemetry;
+use creole::state::State;
 use creole_gateway::audit::{AuditExporter, AuditScope};
 
 /// What layers need of the process that runs them.
@@ -17,6 +18,8 @@ pub struct LayerEnvironment {
     pub audit_scope: AuditScope,
     /// Whether audit logs may be written to stdout: neither a client nor the user reads something else there.
     pub is_stdout_free: bool,
+    /// The state, if several processes may share it.
+    pub state: Option<State>,
     /// The name of this process among those that share a state.
     pub replica: Option<Arc<str>>,
 }
@@ -28,6 +31,7 @@ impl Default for LayerEnvironment {
             audit_exporter: None,
             audit_scope: AuditScope::Layer,
             is_stdout_free: false,
+            state: None,
             replica: None,
         }
     }

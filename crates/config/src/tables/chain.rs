@@ -111,6 +111,9 @@ pub struct RateLimitTable {
     pub overall_calls: Option<Ranged<1, 100_000_000>>,
     /// The length of the period, in seconds. Default: 60.
     pub seconds: Option<Ranged<1, 86_400>>,
+    /// Whether the limit holds for all processes that share `[state]` together. Each call then costs two operations on
+    /// the state. While the state fails, each process applies the limit alone. Default: false.
+    pub shared: Option<bool>,
 }
 
 /// Refuses calls while the upstream is failing. After several consecutive failures the breaker opens and calls fail at

@@ -196,6 +196,7 @@ pub(crate) const FULL: &str = r#"
         principal_calls = 1
         overall_calls = 1
         seconds = 1
+        shared = true
         [[server.chain]]
         kind = "concurrency"
         calls = 1

@@ -46,6 +46,8 @@ pub enum StateError {
     },
     /// The worker thread of the file has ended, or could not be started.
     Stopped,
+    /// Other writers were faster at every attempt.
+    Contended,
     /// The store on the network did not answer, or cannot serve requests now.
     Unavailable {
         /// The address of the store, without credentials.
@@ -87,7 +89,7 @@ impl StateError {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Unavailable { .. } | Self::Full { .. } => true,
+            Self::Unavailable { .. } | Self::Full { .. } | Self::Contended => true,
             Self::File { error, .. } => {
                 matches!(error, StateFileError::Busy(_) | StateFileError::DiskFull(_))
             }
@@ -124,6 +126,8 @@ impl fmt::Display for StateError {
             ),
             Self::File { path, error: problem } => problem.explain(path, formatter),
             Self::Stopped => formatter.write_str("the worker of the state file has ended"),
+            Self::Contended => formatter
+                .write_str("too many requests change the same value at the same time; try again"),
             Self::Unavailable { store, problem, is_unknown } => {
                 let consequence = if *is_unknown {
                     "the change may have happened"

@@ -56,6 +56,7 @@ fn error_outcome(error: &StateError) -> &'static str {
         // The caller's values are at fault, and the state works.
         StateError::TooLong { .. }
         | StateError::RetentionTooLong { .. }
+        | StateError::Contended
         | StateError::Trimmed { .. } => "lost",
     }
 }

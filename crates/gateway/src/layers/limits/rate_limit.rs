@@ -1,15 +1,18 @@
-//! The rate limit layer: bounds the number of calls per time window.
+//! The rate limit layer: bounds the number of calls per time window, of this process or of all replicas together.
 
 use creole::internal::sync::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use creole::state::{State, StateError};
 use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::operation::Outcome;
 use creole_proto::wire::Raw;
 use serde_json::json;
 use tokio::time::Instant;
+
+use super::shared_rate::{BucketLimit, SharedBuckets};
 
 /// The maximum number of remembered callers. The least recently active are forgotten first.
 const MAX_CALLERS: usize = 10_000;
@@ -23,6 +26,8 @@ pub struct RateSettings {
     pub overall_calls: Option<u32>,
     /// The length of the window.
     pub window: Duration,
+    /// Whether the limit holds for all replicas together.
+    pub is_shared: bool,
 }
 
 /// A layer that bounds the number of calls per time window. Token buckets refill evenly.
@@ -30,7 +35,17 @@ pub struct RateSettings {
 pub struct RateLimit {
     settings: RateSettings,
     buckets: Mutex<TokenBuckets>,
+    /// The buckets of all replicas together.
+    shared: Option<SharedBuckets>,
 }
+
+/// Why a call is refused: how long there is no token, and whose tokens are used up.
+type Refusal = (Duration, &'static str);
+
+const OWN: &str = "this principal has";
+const OVERALL: &str = "all principals together have";
+/// The bucket of all principals. The names of those of single principals begin with another character.
+const OVERALL_BUCKET: &str = "*";
 
 #[derive(Debug, Default)]
 struct TokenBuckets {
@@ -67,12 +82,54 @@ impl TokenBucket {
 impl RateLimit {
     /// A layer with these settings.
     pub fn new(settings: RateSettings) -> Self {
-        Self { settings, buckets: Mutex::default() }
+        Self { settings, buckets: Mutex::default(), shared: None }
+    }
+
+    /// The same layer, whose limit holds for all replicas of a state if the settings say so. `name` is what the limit
+    /// is for.
+    pub fn with_replicas(mut self, state: &State, name: &str) -> Self {
+        let RateSettings { principal_calls, overall_calls, window, is_shared } = self.settings;
+        let scope = format!("{name}\n{principal_calls:?}\n{overall_calls:?}\n{window:?}");
+        self.shared = is_shared.then(|| SharedBuckets::new(state.clone(), &scope));
+        self
+    }
+
+    /// Takes one token from each bucket of all replicas. While the state fails, those of this process count.
+    async fn take_shared_token(
+        &self,
+        shared: &SharedBuckets,
+        principal: &str,
+    ) -> Result<(), Refusal> {
+        let taken = self.try_take_shared_token(shared, principal).await;
+        taken.unwrap_or_else(|error| {
+            tracing::debug!(%error, "cannot share a rate limit; the limit of this process counts");
+            self.take_token(principal)
+        })
+    }
+
+    async fn try_take_shared_token(
+        &self,
+        shared: &SharedBuckets,
+        principal: &str,
+    ) -> Result<Result<(), Refusal>, StateError> {
+        let limit = |calls| BucketLimit { calls, window: self.settings.window };
+        let (own, bucket) = (self.settings.principal_calls.map(limit), format!("={principal}"));
+        if let Some(limit) = own
+            && let Err(wait) = shared.take(&bucket, limit).await?
+        {
+            return Ok(Err((wait, OWN)));
+        }
+        let Some(limit) = self.settings.overall_calls.map(limit) else { return Ok(Ok(())) };
+        let Err(wait) = shared.take(OVERALL_BUCKET, limit).await? else { return Ok(Ok(())) };
+        if let Some(limit) = own {
+            shared.put_back(&bucket, limit).await?;
+        }
+        Ok(Err((wait, OVERALL)))
     }
 
     /// Takes one token from each bucket, or returns how long there is none.
-    fn take_token(&self, principal: &str) -> Result<(), (Duration, &'static str)> {
-        let RateSettings { principal_calls, overall_calls, window: per } = self.settings;
+    fn take_token(&self, principal: &str) -> Result<(), Refusal> {
+        let RateSettings { principal_calls, overall_calls, window: per, .. } = self.settings;
         let now = Instant::now();
         let mut shares = self.buckets.lock();
         let own = principal_calls.map(|calls| {
@@ -80,7 +137,7 @@ impl RateLimit {
         });
         let all = overall_calls
             .map(|calls| (TokenBucket::refilled(shares.overall, calls, per, now), calls));
-        for (share, label) in [(own, "this principal has"), (all, "all principals together have")] {
+        for (share, label) in [(own, OWN), (all, OVERALL)] {
             if let Some(wait) = share.and_then(|(share, calls)| share.time_to_token(calls, per)) {
                 return Err((wait, label));
             }
@@ -113,21 +170,34 @@ impl Middleware for RateLimit {
     }
 
     fn handle<'a>(&'a self, call: Call, next: Next<'a>) -> BoxFuture<'a, Outcome> {
+        if let Some(shared) = &self.shared {
+            return Box::pin(async move {
+                let taken =
+                    self.take_shared_token(shared, call.context.principal().identity()).await;
+                match taken {
+                    Ok(()) => next.call(call).await,
+                    Err(refusal) => refusal_fault(refusal, &call).into(),
+                }
+            });
+        }
         match self.take_token(call.context.principal().identity()) {
             Ok(()) => next.call(call),
-            Err((wait, label)) => {
-                let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
-                let detail = format!(
-                    "rate limit reached: {label} no calls left; try again in {} s",
-                    wait_ms.div_ceil(1000)
-                );
-                let data = Raw::from_value(&json!({ "retryAfterMs": wait_ms }));
-                let fault = Fault::new(FaultKind::Busy, detail).with_data(data);
-                let fault = fault.with_subject(call.operation.target());
+            Err(refusal) => {
+                let fault = refusal_fault(refusal, &call);
                 Box::pin(async move { fault.into() })
             }
         }
     }
+}
+
+fn refusal_fault((wait, label): Refusal, call: &Call) -> Fault {
+    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+    let detail = format!(
+        "rate limit reached: {label} no calls left; try again in {} s",
+        wait_ms.div_ceil(1000)
+    );
+    let data = Raw::from_value(&json!({ "retryAfterMs": wait_ms }));
+    Fault::new(FaultKind::Busy, detail).with_data(data).with_subject(call.operation.target())
 }
 
 #[cfg(test)]
@@ -137,7 +207,12 @@ mod tests {
 
     fn limit(principal_calls: Option<u32>, overall_calls: Option<u32>) -> RateLimit {
         let per = Duration::from_secs(60);
-        RateLimit::new(RateSettings { principal_calls, overall_calls, window: per })
+        RateLimit::new(RateSettings {
+            principal_calls,
+            overall_calls,
+            window: per,
+            is_shared: false,
+        })
     }
 
     #[tokio::test(start_paused = true)]
