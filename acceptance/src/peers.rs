@@ -20,6 +20,8 @@ mod availability;
 #[cfg(unix)]
 pub mod browser;
 #[cfg(unix)]
+mod debian;
+#[cfg(unix)]
 pub mod glewlwyd;
 #[cfg(unix)]
 pub mod idp;
@@ -33,6 +35,8 @@ pub(crate) mod process;
 pub mod prometheus;
 mod release;
 mod servers;
+#[cfg(unix)]
+pub mod valkey;
 #[cfg(unix)]
 pub mod wordpress;
 pub mod zoo;

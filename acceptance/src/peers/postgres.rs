@@ -1,6 +1,5 @@
 //! A real PostgreSQL server in its own folder, running as an unprivileged user.
 
-use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -193,24 +192,6 @@ pub fn programs() -> Result<PathBuf, Missing> {
         return Ok(folder);
     }
     let remedy = "install PostgreSQL 13 or newer (Debian: postgresql)";
-    if !geteuid().is_root() || !Path::new("/usr/bin/apt-get").exists() {
-        return Err(Missing(format!("the programs of PostgreSQL are needed; {remedy}")));
-    }
-    let install = |words: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(words).env("DEBIAN_FRONTEND", OsStr::new("noninteractive"));
-        process::output(&mut command, Instant::now() + Duration::from_secs(600))
-    };
-    for words in
-        [&["update", "-qq"][..], &["install", "-qq", "-y", "--no-install-recommends", "postgresql"]]
-    {
-        match install(words) {
-            Ok(output) if output.success => {}
-            Ok(output) => {
-                return Err(Missing(format!("apt-get failed: {}; {remedy}", output.stderr)));
-            }
-            Err(error) => return Err(Missing(format!("{error}; {remedy}"))),
-        }
-    }
+    super::debian::install_package("postgresql", remedy)?;
     found().ok_or_else(|| Missing(format!("apt-get installed no PostgreSQL; {remedy}")))
 }

@@ -1,0 +1,34 @@
+//! Packages of Debian that are installed into the system, where the tests may do that.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::geteuid;
+
+use super::install::Missing;
+use super::process;
+
+/// How long an installation may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Installs a package. `remedy` says what to do where that is not possible.
+pub fn install_package(package: &str, remedy: &str) -> Result<(), Missing> {
+    if !geteuid().is_root() || !Path::new("/usr/bin/apt-get").exists() {
+        return Err(Missing(format!("the programs of {package} are needed; {remedy}")));
+    }
+    let install = ["install", "-qq", "-y", "--no-install-recommends", package];
+    for words in [&["update", "-qq"][..], &install] {
+        let mut command = Command::new("apt-get");
+        // Services of packages are not started outside of the multi-user runlevels.
+        command.args(words).env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1");
+        match process::output(&mut command, Instant::now() + PATIENCE) {
+            Ok(output) if output.success => {}
+            Ok(output) => {
+                return Err(Missing(format!("apt-get failed: {}; {remedy}", output.stderr)));
+            }
+            Err(error) => return Err(Missing(format!("{error}; {remedy}"))),
+        }
+    }
+    Ok(())
+}
