@@ -200,12 +200,13 @@
 //!
 //! # Features
 //!
-//! Both features are on by default.
+//! `http` and `sqlite` are on by default.
 //!
 //! - `http`: servers and clients over HTTP: [`serve::http`], [`auth`], [`client::credentials`] and [`client::oauth`]. A
 //!   server or client over stdio does without it, and then compiles no HTTP, no TLS and no password hashing:
 //!   `creole = { version = "0.1", default-features = false }`.
 //! - `sqlite`: state in an SQLite file: [`State::sqlite`](state::State::sqlite).
+//! - `valkey`: state in a Valkey or Redis server, which several machines share: `State::valkey`.
 
 #![cfg_attr(
     not(feature = "http"),

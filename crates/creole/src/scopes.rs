@@ -337,7 +337,7 @@ mod tests {
         };
         let rules = ScopeRules::new(vec![implying("a", "b"), implying("b", "a")], false);
         let expanded = rules.expand(&["a".into()]);
-        assert_eq!(expanded.implied, ["b".into()]);
+        assert_eq!(expanded.implied, [Arc::<str>::from("b")]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Storage for data that outlives a request, such as tasks and sessions, behind one small interface.
 //!
 //! The interface has four parts: keyed values with a time to live and compare-and-set, logs that are read from a
-//! position, messages to subscribers, and leases. A [`State`] keeps them in memory or in an SQLite file. All backends
-//! make the same guarantees, because one test suite runs on each of them.
+//! position, messages to subscribers, and leases. A [`State`] keeps them in memory, in an SQLite file, or in a Valkey or Redis
+//! server. All backends make the same guarantees, because one test suite runs on each of them.
 //!
 //! The size of everything is bounded ([`StateLimits`]). There is no background work: expired data is never returned,
 //! and every later write deletes some of it.
@@ -18,6 +18,8 @@ mod protection;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod topics;
+#[cfg(feature = "valkey")]
+mod valkey;
 
 #[cfg(test)]
 mod conformance;
@@ -42,6 +44,10 @@ use protection::StoredKind;
 #[cfg(feature = "sqlite")]
 use sqlite::SqliteState;
 pub(crate) use topics::{Subscription, TopicEvent};
+#[cfg(feature = "valkey")]
+use valkey::ValkeyState;
+#[cfg(feature = "valkey")]
+pub use valkey::{ValkeySentinel, ValkeySettings};
 
 use crate::telemetry::metrics::Metrics;
 
@@ -68,6 +74,8 @@ enum Backend {
     Memory(Arc<MemoryState>),
     #[cfg(feature = "sqlite")]
     Sqlite(SqliteState),
+    #[cfg(feature = "valkey")]
+    Valkey(ValkeyState),
 }
 
 /// A stored value with its version.
@@ -141,6 +149,19 @@ impl State {
         Ok(Self::new(Backend::Sqlite(sqlite), limits, Clock::System))
     }
 
+    /// A state in a Valkey or Redis server, which several machines may share. Expiry uses the server's clock.
+    ///
+    /// What survives a failure of the server depends on its persistence and replication. A server that cannot be
+    /// reached is tried again, and until then operations fail with [`StateError::Unavailable`].
+    ///
+    /// # Errors
+    /// When the settings have no meaning, or the server refuses the password or may lose data by its settings.
+    #[cfg(feature = "valkey")]
+    pub async fn valkey(settings: ValkeySettings, limits: StateLimits) -> Result<Self> {
+        let valkey = ValkeyState::open(settings, limits).await?;
+        Ok(Self::new(Backend::Valkey(valkey), limits, Clock::Store))
+    }
+
     fn new(backend: Backend, limits: StateLimits, clock: Clock) -> Self {
         Self { backend, limits, clock, meter: None, protection: None, availability: Arc::default() }
     }
@@ -185,6 +206,10 @@ impl State {
                 Backend::Memory(memory) => Ok(memory.get(Namespace::Entries, key, now)),
                 #[cfg(feature = "sqlite")]
                 Backend::Sqlite(sqlite) => sqlite.get(Namespace::Entries, key, now).await,
+                #[cfg(feature = "valkey")]
+                Backend::Valkey(valkey) => {
+                    valkey.get(Namespace::Entries, key, self.clock.given()).await
+                }
             }
         };
         let found = self.observe("get", |_| false, operation).await?;
@@ -253,6 +278,10 @@ impl State {
                 Backend::Memory(memory) => memory.append(log, &entry, keep, now),
                 #[cfg(feature = "sqlite")]
                 Backend::Sqlite(sqlite) => sqlite.append(log, entry, keep, now).await,
+                #[cfg(feature = "valkey")]
+                Backend::Valkey(valkey) => {
+                    valkey.append(log, entry, keep, self.clock.given()).await
+                }
             }
         };
         self.observe("append", |_| false, operation).await
@@ -276,6 +305,10 @@ impl State {
                 Backend::Memory(memory) => memory.read_after(log, after, max, now),
                 #[cfg(feature = "sqlite")]
                 Backend::Sqlite(sqlite) => sqlite.read_after(log, after, max, now).await,
+                #[cfg(feature = "valkey")]
+                Backend::Valkey(valkey) => {
+                    valkey.read_after(log, after, max, self.clock.given()).await
+                }
             }
         };
         let entries = self.observe("read", |_| false, operation).await?;
@@ -296,6 +329,8 @@ impl State {
                 Backend::Memory(memory) => Ok(memory.remove_log(log, now)),
                 #[cfg(feature = "sqlite")]
                 Backend::Sqlite(sqlite) => sqlite.remove_log(log, now).await,
+                #[cfg(feature = "valkey")]
+                Backend::Valkey(valkey) => valkey.remove_log(log, self.clock.given()).await,
             }
         };
         self.observe("remove", |_| false, operation).await
@@ -318,6 +353,8 @@ impl State {
                 }
                 #[cfg(feature = "sqlite")]
                 Backend::Sqlite(sqlite) => sqlite.publish(topic, message, self.clock.now()).await,
+                #[cfg(feature = "valkey")]
+                Backend::Valkey(valkey) => valkey.publish(topic, &message).await,
             }
         };
         self.observe("publish", |_| false, operation).await
@@ -334,6 +371,8 @@ impl State {
                 Backend::Memory(memory) => memory.topics().subscribe(topic),
                 #[cfg(feature = "sqlite")]
                 Backend::Sqlite(sqlite) => sqlite.subscribe(topic).await,
+                #[cfg(feature = "valkey")]
+                Backend::Valkey(valkey) => valkey.subscribe(topic).await,
             }
         };
         let subscription = self.observe("subscribe", |_| false, operation).await?;
@@ -369,6 +408,11 @@ impl State {
                 Backend::Sqlite(sqlite) => {
                     sqlite.write(space, key, condition, value, ttl, now).await
                 }
+                #[cfg(feature = "valkey")]
+                Backend::Valkey(valkey) => {
+                    let given = self.clock.given();
+                    valkey.write(space, key, condition, value, ttl, given).await
+                }
             }
         };
         self.observe("write", Option::is_none, operation).await
@@ -388,6 +432,10 @@ impl State {
                 Backend::Memory(memory) => Ok(memory.touch(space, key, condition, ttl, now)),
                 #[cfg(feature = "sqlite")]
                 Backend::Sqlite(sqlite) => sqlite.touch(space, key, condition, ttl, now).await,
+                #[cfg(feature = "valkey")]
+                Backend::Valkey(valkey) => {
+                    valkey.touch(space, key, condition, ttl, self.clock.given()).await
+                }
             }
         };
         self.observe("touch", |_| false, operation).await
@@ -401,6 +449,10 @@ impl State {
                 Backend::Memory(memory) => Ok(memory.remove(space, key, condition, now)),
                 #[cfg(feature = "sqlite")]
                 Backend::Sqlite(sqlite) => sqlite.remove(space, key, condition, now).await,
+                #[cfg(feature = "valkey")]
+                Backend::Valkey(valkey) => {
+                    valkey.remove(space, key, condition, self.clock.given()).await
+                }
             }
         };
         self.observe("remove", |_| false, operation).await

@@ -39,6 +39,7 @@ const ALLOWED: &[Allowed] = &[
             "hyper-util",
             "jsonschema",
             "pin-project-lite",
+            "redis",
             "rusqlite",
             "rustix",
             "rustls",

@@ -12,6 +12,9 @@ pub(super) enum Clock {
     /// That of the machine, which other processes share: the time since 1970.
     #[cfg(feature = "sqlite")]
     System,
+    /// That of the store, which decides when an operation arrives there.
+    #[cfg(feature = "valkey")]
+    Store,
     /// That of a test, which alone moves it.
     #[cfg(test)]
     Manual(ManualClock),
@@ -29,13 +32,29 @@ impl Clock {
             Self::Process(start) => start.elapsed(),
             #[cfg(feature = "sqlite")]
             Self::System => system_time(),
+            #[cfg(feature = "valkey")]
+            Self::Store => system_time(),
             #[cfg(test)]
             Self::Manual(clock) => clock.now(),
         }
     }
+
+    /// The time that a test gives to a store with a clock of its own.
+    #[cfg(feature = "valkey")]
+    #[cfg_attr(
+        not(test),
+        expect(clippy::unused_self, reason = "only the clock of a test gives a time")
+    )]
+    pub(super) fn given(&self) -> Option<Duration> {
+        match self {
+            #[cfg(test)]
+            Self::Manual(clock) => Some(clock.now()),
+            _ => None,
+        }
+    }
 }
 
-#[cfg(any(test, feature = "sqlite"))]
+#[cfg(any(test, feature = "sqlite", feature = "valkey"))]
 fn system_time() -> Duration {
     use std::time::{SystemTime, UNIX_EPOCH};
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()

@@ -12,6 +12,8 @@ use super::clock::{Clock, ManualClock};
 use super::memory::MemoryState;
 #[cfg(feature = "sqlite")]
 use super::sqlite::SqliteState;
+#[cfg(feature = "valkey")]
+use super::valkey::test_server::TestServer;
 use super::{Backend, LogRetention, State, StateError, StateLimits, TopicEvent};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -19,7 +21,7 @@ const KEEP: LogRetention = LogRetention { entries: 100, ttl: SECOND };
 
 /// Runs a property on each backend, with a clock that only the property moves.
 fn on_each(limits: StateLimits, property: impl AsyncFn(State, ManualClock)) {
-    for name in BACKENDS {
+    for name in backends() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         run(&runtime, name, limits, &property);
     }
@@ -27,16 +29,24 @@ fn on_each(limits: StateLimits, property: impl AsyncFn(State, ManualClock)) {
 
 /// The same on several threads.
 fn on_each_with_threads(limits: StateLimits, property: impl AsyncFn(State, ManualClock)) {
-    for name in BACKENDS {
+    for name in backends() {
         let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
         run(&runtime, name, limits, &property);
     }
 }
 
-#[cfg(feature = "sqlite")]
-const BACKENDS: &[&str] = &["memory", "sqlite"];
-#[cfg(not(feature = "sqlite"))]
-const BACKENDS: &[&str] = &["memory"];
+/// The backends of this build. A server that is not installed is reported.
+fn backends() -> Vec<&'static str> {
+    let mut names = vec!["memory"];
+    if cfg!(feature = "sqlite") {
+        names.push("sqlite");
+    }
+    #[cfg(feature = "valkey")]
+    if TestServer::is_installed() {
+        names.push("valkey");
+    }
+    names
+}
 
 fn run(
     runtime: &Runtime,
@@ -60,6 +70,8 @@ async fn open(name: &str, folder: &TempDir, limits: StateLimits) -> Backend {
             let file = folder.path().join("state.sqlite3");
             Backend::Sqlite(SqliteState::open(file, limits).await.unwrap())
         }
+        #[cfg(feature = "valkey")]
+        "valkey" => Backend::Valkey(TestServer::shared().open_namespace(limits).await),
         "memory" => Backend::Memory(Arc::new(MemoryState::new(limits))),
         _ => panic!("no backend {name} for {}", folder.path().display()),
     }

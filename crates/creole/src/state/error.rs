@@ -57,6 +57,13 @@ pub enum StateError {
         /// Whether a change may have happened all the same: it was sent, and no response came.
         is_unknown: bool,
     },
+    /// The store on the network cannot be used before its settings or ours are changed.
+    Misconfigured {
+        /// The address of the store, without credentials.
+        store: Arc<str>,
+        /// What is wrong, and what to do.
+        problem: Arc<str>,
+    },
 }
 
 /// An error of a state file.
@@ -128,6 +135,9 @@ impl fmt::Display for StateError {
             Self::Stopped => formatter.write_str("the worker of the state file has ended"),
             Self::Contended => formatter
                 .write_str("too many requests change the same value at the same time; try again"),
+            Self::Misconfigured { store, problem } => {
+                write!(formatter, "the state store {store} cannot be used: {problem}")
+            }
             Self::Unavailable { store, problem, is_unknown } => {
                 let consequence = if *is_unknown {
                     "the change may have happened"

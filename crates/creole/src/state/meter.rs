@@ -52,7 +52,10 @@ fn error_outcome(error: &StateError) -> &'static str {
         StateError::File { error: StateFileError::DiskFull(_), .. } => "full",
         StateError::File { error: StateFileError::Busy(_), .. }
         | StateError::Unavailable { is_unknown: true, .. } => "timeout",
-        StateError::File { .. } | StateError::Stopped | StateError::Unavailable { .. } => "failed",
+        StateError::File { .. }
+        | StateError::Stopped
+        | StateError::Unavailable { .. }
+        | StateError::Misconfigured { .. } => "failed",
         // The caller's values are at fault, and the state works.
         StateError::TooLong { .. }
         | StateError::RetentionTooLong { .. }

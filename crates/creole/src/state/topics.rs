@@ -148,7 +148,7 @@ impl Topics {
     }
 
     /// Notifies all subscribers that they may have missed messages.
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "sqlite", feature = "valkey"))]
     pub(super) fn notify_missed(&self) {
         for sender in self.listeners().topics.values() {
             let _ = sender.send(QueuedEvent::Missed);
@@ -159,6 +159,18 @@ impl Topics {
     #[cfg(feature = "sqlite")]
     pub(super) fn listener_count(&self) -> usize {
         self.listeners().count
+    }
+
+    /// The topics that have subscribers.
+    #[cfg(feature = "valkey")]
+    pub(super) fn names(&self) -> Vec<Arc<str>> {
+        self.listeners().topics.keys().cloned().collect()
+    }
+
+    /// Whether a topic has subscribers.
+    #[cfg(feature = "valkey")]
+    pub(super) fn has_subscribers(&self, topic: &str) -> bool {
+        self.listeners().topics.contains_key(topic)
     }
 
     /// The queued message, or the event of its loss when too many bytes are queued. It is copied, since it may be a
