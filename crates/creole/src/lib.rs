@@ -205,6 +205,8 @@
 //! - `http`: servers and clients over HTTP: [`serve::http`], [`auth`], [`client::credentials`] and [`client::oauth`]. A
 //!   server or client over stdio does without it, and then compiles no HTTP, no TLS and no password hashing:
 //!   `creole = { version = "0.1", default-features = false }`.
+//! - `postgres`: state in a PostgreSQL database, which several machines share: `State::postgres`. It includes `http`,
+//!   whose TLS it uses.
 //! - `sqlite`: state in an SQLite file: [`State::sqlite`](state::State::sqlite).
 //! - `valkey`: state in a Valkey or Redis server, which several machines share: `State::valkey`.
 

@@ -1,8 +1,9 @@
 //! Storage for data that outlives a request, such as tasks and sessions, behind one small interface.
 //!
 //! The interface has four parts: keyed values with a time to live and compare-and-set, logs that are read from a
-//! position, messages to subscribers, and leases. A [`State`] keeps them in memory, in an SQLite file, or in a Valkey or Redis
-//! server. All backends make the same guarantees, because one test suite runs on each of them.
+//! position, messages to subscribers, and leases. A [`State`] keeps them in memory, in an SQLite file, in a Valkey or
+//! Redis server or in a PostgreSQL database. All backends make the same guarantees, because one test suite runs on each
+//! of them.
 //!
 //! The size of everything is bounded ([`StateLimits`]). There is no background work: expired data is never returned,
 //! and every later write deletes some of it.
@@ -14,6 +15,8 @@ mod lease;
 mod limits;
 mod memory;
 mod meter;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod protection;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -39,6 +42,10 @@ pub(crate) use limits::LogRetention;
 pub use limits::StateLimits;
 use memory::MemoryState;
 use meter::StateMeter;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresSettings;
+#[cfg(feature = "postgres")]
+use postgres::PostgresState;
 pub use protection::StateProtection;
 use protection::StoredKind;
 #[cfg(feature = "sqlite")]
@@ -76,6 +83,8 @@ enum Backend {
     Sqlite(SqliteState),
     #[cfg(feature = "valkey")]
     Valkey(ValkeyState),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresState),
 }
 
 /// A stored value with its version.
@@ -162,6 +171,21 @@ impl State {
         Ok(Self::new(Backend::Valkey(valkey), limits, Clock::Store))
     }
 
+    /// A state in a PostgreSQL database, which several machines may share.
+    ///
+    /// The database is created before; its schema `creole` is created with the first connection. The server need not be
+    /// reachable yet: operations fail with [`StateError::Unavailable`] until it is. Values expire by the clock of the
+    /// server. Writers of several processes at a time may exceed the limits by what they write at that moment.
+    ///
+    /// # Errors
+    /// When the settings are invalid, the server refuses the user or the encryption, or a newer version wrote the
+    /// schema. The database is then left unchanged.
+    #[cfg(feature = "postgres")]
+    pub async fn postgres(settings: PostgresSettings, limits: StateLimits) -> Result<Self> {
+        let postgres = PostgresState::open(&settings, limits).await?;
+        Ok(Self::new(Backend::Postgres(postgres), limits, Clock::Store))
+    }
+
     fn new(backend: Backend, limits: StateLimits, clock: Clock) -> Self {
         Self { backend, limits, clock, meter: None, protection: None, availability: Arc::default() }
     }
@@ -209,6 +233,10 @@ impl State {
                 #[cfg(feature = "valkey")]
                 Backend::Valkey(valkey) => {
                     valkey.get(Namespace::Entries, key, self.clock.given()).await
+                }
+                #[cfg(feature = "postgres")]
+                Backend::Postgres(postgres) => {
+                    postgres.get(Namespace::Entries, key, self.clock.given()).await
                 }
             }
         };
@@ -282,6 +310,10 @@ impl State {
                 Backend::Valkey(valkey) => {
                     valkey.append(log, entry, keep, self.clock.given()).await
                 }
+                #[cfg(feature = "postgres")]
+                Backend::Postgres(postgres) => {
+                    postgres.append(log, entry, keep, self.clock.given()).await
+                }
             }
         };
         self.observe("append", |_| false, operation).await
@@ -309,6 +341,10 @@ impl State {
                 Backend::Valkey(valkey) => {
                     valkey.read_after(log, after, max, self.clock.given()).await
                 }
+                #[cfg(feature = "postgres")]
+                Backend::Postgres(postgres) => {
+                    postgres.read_after(log, after, max, self.clock.given()).await
+                }
             }
         };
         let entries = self.observe("read", |_| false, operation).await?;
@@ -331,6 +367,8 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.remove_log(log, now).await,
                 #[cfg(feature = "valkey")]
                 Backend::Valkey(valkey) => valkey.remove_log(log, self.clock.given()).await,
+                #[cfg(feature = "postgres")]
+                Backend::Postgres(postgres) => postgres.remove_log(log, self.clock.given()).await,
             }
         };
         self.observe("remove", |_| false, operation).await
@@ -355,6 +393,8 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.publish(topic, message, self.clock.now()).await,
                 #[cfg(feature = "valkey")]
                 Backend::Valkey(valkey) => valkey.publish(topic, &message).await,
+                #[cfg(feature = "postgres")]
+                Backend::Postgres(postgres) => postgres.publish(topic, &message).await,
             }
         };
         self.observe("publish", |_| false, operation).await
@@ -373,6 +413,8 @@ impl State {
                 Backend::Sqlite(sqlite) => sqlite.subscribe(topic).await,
                 #[cfg(feature = "valkey")]
                 Backend::Valkey(valkey) => valkey.subscribe(topic).await,
+                #[cfg(feature = "postgres")]
+                Backend::Postgres(postgres) => postgres.subscribe(topic).await,
             }
         };
         let subscription = self.observe("subscribe", |_| false, operation).await?;
@@ -413,6 +455,10 @@ impl State {
                     let given = self.clock.given();
                     valkey.write(space, key, condition, value, ttl, given).await
                 }
+                #[cfg(feature = "postgres")]
+                Backend::Postgres(postgres) => {
+                    postgres.write(space, key, condition, value, ttl, self.clock.given()).await
+                }
             }
         };
         self.observe("write", Option::is_none, operation).await
@@ -436,6 +482,10 @@ impl State {
                 Backend::Valkey(valkey) => {
                     valkey.touch(space, key, condition, ttl, self.clock.given()).await
                 }
+                #[cfg(feature = "postgres")]
+                Backend::Postgres(postgres) => {
+                    postgres.touch(space, key, condition, ttl, self.clock.given()).await
+                }
             }
         };
         self.observe("touch", |_| false, operation).await
@@ -452,6 +502,10 @@ impl State {
                 #[cfg(feature = "valkey")]
                 Backend::Valkey(valkey) => {
                     valkey.remove(space, key, condition, self.clock.given()).await
+                }
+                #[cfg(feature = "postgres")]
+                Backend::Postgres(postgres) => {
+                    postgres.remove(space, key, condition, self.clock.given()).await
                 }
             }
         };

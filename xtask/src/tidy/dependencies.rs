@@ -49,6 +49,7 @@ const ALLOWED: &[Allowed] = &[
             "sha2",
             "subtle",
             "tokio",
+            "tokio-postgres",
             "tokio-rustls",
             "tower-service",
             "tracing",

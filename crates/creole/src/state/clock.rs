@@ -12,8 +12,8 @@ pub(super) enum Clock {
     /// That of the machine, which other processes share: the time since 1970.
     #[cfg(feature = "sqlite")]
     System,
-    /// That of the store, which decides when an operation arrives there.
-    #[cfg(feature = "valkey")]
+    /// That of the store, which all its clients share.
+    #[cfg(any(feature = "postgres", feature = "valkey"))]
     Store,
     /// That of a test, which alone moves it.
     #[cfg(test)]
@@ -32,19 +32,16 @@ impl Clock {
             Self::Process(start) => start.elapsed(),
             #[cfg(feature = "sqlite")]
             Self::System => system_time(),
-            #[cfg(feature = "valkey")]
+            // Not that of the store, which alone decides what has expired.
+            #[cfg(any(feature = "postgres", feature = "valkey"))]
             Self::Store => system_time(),
             #[cfg(test)]
             Self::Manual(clock) => clock.now(),
         }
     }
 
-    /// The time that a test gives to a store with a clock of its own.
-    #[cfg(feature = "valkey")]
-    #[cfg_attr(
-        not(test),
-        expect(clippy::unused_self, reason = "only the clock of a test gives a time")
-    )]
+    /// The time that a store uses instead of its own clock: only that of a test.
+    #[cfg(any(feature = "postgres", feature = "valkey"))]
     pub(super) fn given(&self) -> Option<Duration> {
         match self {
             #[cfg(test)]
@@ -54,7 +51,7 @@ impl Clock {
     }
 }
 
-#[cfg(any(test, feature = "sqlite", feature = "valkey"))]
+#[cfg(any(test, feature = "postgres", feature = "sqlite", feature = "valkey"))]
 fn system_time() -> Duration {
     use std::time::{SystemTime, UNIX_EPOCH};
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()

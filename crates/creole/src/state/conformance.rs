@@ -10,6 +10,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::clock::{Clock, ManualClock};
 use super::memory::MemoryState;
+#[cfg(feature = "postgres")]
+use super::postgres::test_server;
 #[cfg(feature = "sqlite")]
 use super::sqlite::SqliteState;
 #[cfg(feature = "valkey")]
@@ -41,6 +43,9 @@ fn backends() -> Vec<&'static str> {
     if cfg!(feature = "sqlite") {
         names.push("sqlite");
     }
+    if cfg!(feature = "postgres") {
+        names.push("postgres");
+    }
     #[cfg(feature = "valkey")]
     if TestServer::is_installed() {
         names.push("valkey");
@@ -58,13 +63,14 @@ fn run(
     let folder = tempfile::tempdir().unwrap();
     runtime.block_on(async {
         let clock = ManualClock::start();
-        let backend = open(name, &folder, limits).await;
+        let Some(backend) = open(name, &folder, limits).await else { return };
         property(State::new(backend, limits, Clock::Manual(clock.clone())), clock).await;
     });
 }
 
-async fn open(name: &str, folder: &TempDir, limits: StateLimits) -> Backend {
-    match name {
+/// None when a server is not installed. Its helper reports that.
+async fn open(name: &str, folder: &TempDir, limits: StateLimits) -> Option<Backend> {
+    let backend = match name {
         #[cfg(feature = "sqlite")]
         "sqlite" => {
             let file = folder.path().join("state.sqlite3");
@@ -72,9 +78,12 @@ async fn open(name: &str, folder: &TempDir, limits: StateLimits) -> Backend {
         }
         #[cfg(feature = "valkey")]
         "valkey" => Backend::Valkey(TestServer::shared().open_namespace(limits).await),
+        #[cfg(feature = "postgres")]
+        "postgres" => Backend::Postgres(test_server::open_in_new_cluster(limits).await?),
         "memory" => Backend::Memory(Arc::new(MemoryState::new(limits))),
         _ => panic!("no backend {name} for {}", folder.path().display()),
-    }
+    };
+    Some(backend)
 }
 
 fn text(text: &str) -> Bytes {

@@ -148,7 +148,7 @@ impl Topics {
     }
 
     /// Notifies all subscribers that they may have missed messages.
-    #[cfg(any(feature = "sqlite", feature = "valkey"))]
+    #[cfg(any(feature = "postgres", feature = "sqlite", feature = "valkey"))]
     pub(super) fn notify_missed(&self) {
         for sender in self.listeners().topics.values() {
             let _ = sender.send(QueuedEvent::Missed);
@@ -156,7 +156,7 @@ impl Topics {
     }
 
     /// The number of subscribers.
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(super) fn listener_count(&self) -> usize {
         self.listeners().count
     }

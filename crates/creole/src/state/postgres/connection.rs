@@ -1,0 +1,109 @@
+//! One connection to the server, with its prepared statements.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row, Statement};
+
+use super::failure::ConnectFailure;
+use super::schema;
+use super::settings::CheckedSettings;
+
+/// A statement with the types of its parameters.
+#[derive(Debug)]
+pub(super) struct Query {
+    pub(super) sql: &'static str,
+    pub(super) types: &'static [Type],
+    /// Whether it may change something.
+    pub(super) is_change: bool,
+}
+
+pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// A connection for exclusive use. Dropping it closes it.
+#[derive(Debug)]
+pub(super) struct PostgresConnection {
+    client: Client,
+    driver: AbortHandle,
+    statements: HashMap<&'static str, Statement>,
+    /// A pooler may run each statement on another connection, so nothing is prepared.
+    is_pooled: bool,
+    /// Whether the database was read-only when it was prepared.
+    is_read_only: bool,
+}
+
+impl PostgresConnection {
+    pub(super) async fn open(settings: &CheckedSettings) -> Result<Self, ConnectFailure> {
+        let server = &settings.server;
+        let connecting = server.config.connect(server.tls.clone()).await;
+        let (client, connection) = connecting.map_err(|error| ConnectFailure::of(&error))?;
+        // Its error is also that of the running statement.
+        let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
+        let mut opened = Self {
+            client,
+            driver,
+            statements: HashMap::new(),
+            is_pooled: settings.is_pooled,
+            is_read_only: false,
+        };
+        if !settings.is_pooled {
+            let setup = session_setup(settings.timeout);
+            let done = opened.client.batch_execute(&setup).await;
+            done.map_err(|error| ConnectFailure::of(&error))?;
+        }
+        opened.is_read_only = schema::prepare(&opened.client).await?;
+        Ok(opened)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Gets ready for a statement, without running it: nothing of a change is sent yet.
+    pub(super) async fn get_ready(&mut self, query: &Query) -> Result<(), ConnectFailure> {
+        if query.is_change && self.is_read_only {
+            self.is_read_only = schema::prepare(&self.client).await?;
+        }
+        if !self.is_pooled && !self.statements.contains_key(query.sql) {
+            let prepared = self.client.prepare_typed(query.sql, query.types).await;
+            let statement = prepared.map_err(|error| ConnectFailure::of(&error))?;
+            self.statements.insert(query.sql, statement);
+        }
+        Ok(())
+    }
+
+    /// Runs a statement in one round trip.
+    pub(super) async fn run(
+        &self,
+        query: &Query,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, Error> {
+        match self.statements.get(query.sql) {
+            Some(statement) => self.client.query(statement, parameters).await,
+            None => {
+                let typed: Vec<_> =
+                    parameters.iter().copied().zip(query.types.iter().cloned()).collect();
+                self.client.query_typed(query.sql, &typed).await
+            }
+        }
+    }
+}
+
+impl Drop for PostgresConnection {
+    fn drop(&mut self) {
+        // Otherwise it would wait for the answer to a statement that nobody waits for.
+        self.driver.abort();
+    }
+}
+
+/// The server ends a statement that the client no longer waits for. The functions need a new snapshot after each lock.
+fn session_setup(timeout: Duration) -> String {
+    let milliseconds = timeout.as_millis().max(1);
+    format!(
+        "SET statement_timeout = {milliseconds};
+         SET idle_in_transaction_session_timeout = {milliseconds};
+         SET default_transaction_isolation = 'read committed'"
+    )
+}
