@@ -14,6 +14,8 @@ mod schema;
 mod settings;
 
 #[cfg(test)]
+mod failure_tests;
+#[cfg(test)]
 mod server_tests;
 #[cfg(test)]
 pub(super) mod test_server;
