@@ -66,7 +66,7 @@ impl Drop for PostgresShared {
 
 impl PostgresState {
     pub(super) async fn open(settings: &PostgresSettings, limits: StateLimits) -> Result<Self> {
-        let checked = settings.check().map_err(|problem| StateError::Misconfigured {
+        let checked = settings.checked().map_err(|problem| StateError::Misconfigured {
             store: "postgres".into(),
             problem: problem.into(),
         })?;

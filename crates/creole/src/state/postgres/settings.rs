@@ -91,8 +91,16 @@ impl PostgresSettings {
         self
     }
 
-    /// Checks the settings. The error contains no secret.
-    pub(super) fn check(&self) -> Result<CheckedSettings, String> {
+    /// Checks the settings without a connection.
+    ///
+    /// # Errors
+    /// The reason, which contains no secret.
+    pub fn check(&self) -> Result<(), String> {
+        self.checked().map(drop)
+    }
+
+    /// The checked settings.
+    pub(super) fn checked(&self) -> Result<CheckedSettings, String> {
         check_name(&self.name)?;
         if self.timeout.is_zero() || self.timeout > MAX_TIMEOUT {
             return Err(format!(
@@ -264,7 +272,7 @@ mod tests {
     use super::*;
 
     fn check(address: &str) -> Result<CheckedSettings, String> {
-        PostgresSettings::new(address).check()
+        PostgresSettings::new(address).checked()
     }
 
     #[test]
@@ -284,7 +292,7 @@ mod tests {
             assert_eq!(mode == SslMode::Require, is_encrypted, "{address}: {mode:?}");
         }
         let plain = PostgresSettings::new("postgres://ann@db.example.com/shop").insecure(true);
-        assert_eq!(plain.check().unwrap().server.config.get_ssl_mode(), SslMode::Disable);
+        assert_eq!(plain.checked().unwrap().server.config.get_ssl_mode(), SslMode::Disable);
     }
 
     #[test]
@@ -303,7 +311,7 @@ mod tests {
             (new(good).timeout(Duration::ZERO), "the timeout is 0ns"),
             (new("postgres://ann@db/shop").ca_certificates("none"), "PEM certificates"),
         ] {
-            let error = settings.check().map(drop).unwrap_err();
+            let error = settings.check().unwrap_err();
             assert!(error.contains(reason), "{error}");
             assert!(!error.contains("hunter2000"), "{error}");
             assert!(!format!("{settings:?}").contains("hunter2000"));
