@@ -1,6 +1,5 @@
 //! The server instance: the server of a plan with its state, its replicas and its upstreams.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +9,7 @@ use creole::internal::process::Reaper;
 use creole::internal::replacement::Replacement;
 use creole::internal::replicas::Replicas;
 use creole::internal::telemetry::Telemetry;
-use creole::state::{State, StateLimits};
+use creole::state::{State, StateProtection};
 use creole::{Sealer, Secrets, Server, Service};
 use creole_gateway::audit::{AuditExporter, AuditScope};
 use creole_gateway::federation::{Federation, FederationReplacement};
@@ -18,7 +17,8 @@ use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 
-use crate::assemble::{assemble_with_site, seal_keys};
+use crate::assemble::assemble_with_site;
+use crate::instance_state::InstanceState;
 use crate::plan::layer::LayerEnvironment;
 use crate::plan::upstream::UpstreamAddress;
 use crate::upstream_settings::upstream_settings as planned_settings;
@@ -55,6 +55,8 @@ pub struct ServerInstance {
     pub replicas: Option<Replicas>,
     /// Encrypts and authenticates the values that clients hold.
     sealer: Sealer,
+    /// The keys of what is stored on the network.
+    protection: Option<StateProtection>,
     /// The upstreams.
     pub federation: Federation,
     /// Which callers share an upstream connection.
@@ -80,16 +82,7 @@ impl ServerInstance {
         affinity: Affinity,
     ) -> Result<Self, RunError> {
         catch_panic::install_hook(options.debug);
-        let (state, sealer) = match &plan.state {
-            None => (State::default(), Sealer::random()),
-            Some(file) => open_state(file, &plan.server.name).await.map_err(|error| {
-                RunError::Refused(format!(
-                    "cannot use the state file `{}`: {error}",
-                    file.display()
-                ))
-            })?,
-        };
-        load_keys(&sealer, plan)?;
+        let InstanceState { state, sealer, protection } = InstanceState::open(plan).await?;
         let state = state.measured(options.telemetry.metrics());
         let wait = plan.server.limits.list_wait;
         let (federation, reaper) =
@@ -115,6 +108,7 @@ impl ServerInstance {
             state,
             replicas: peers,
             sealer,
+            protection,
             federation,
             affinity,
             reaper,
@@ -135,6 +129,9 @@ impl ServerInstance {
     /// Seals with the newest of these keys from now on.
     pub(crate) fn reload_keys(&self, secrets: &Secrets) {
         self.sealer.set_secrets(secrets);
+        if let Some(protection) = &self.protection {
+            protection.set_secrets(secrets);
+        }
     }
 
     /// Prepares the replacement of this instance by a new plan.
@@ -207,22 +204,6 @@ impl PendingReload {
         });
         (self.instance, changed)
     }
-}
-
-/// Loads the seal keys of the plan, if it has any.
-fn load_keys(sealer: &Sealer, plan: &Plan) -> Result<(), RunError> {
-    if let Some(secrets) = seal_keys(plan)? {
-        sealer.set_secrets(&secrets);
-    }
-    Ok(())
-}
-
-/// Opens the state file and its sealer. All replicas share the sealer's key, because a client may bring a cursor or a
-/// request state to another replica.
-async fn open_state(file: &Path, server: &str) -> creole::state::Result<(State, Sealer)> {
-    let state = State::sqlite(file, StateLimits::default()).await?;
-    let sealer = Sealer::from_state(&state, server).await?;
-    Ok((state, sealer))
 }
 
 /// Starts a reaper if tools of this server run programs.

@@ -22,6 +22,7 @@ mod admin_process;
 mod assemble;
 mod effective_values;
 mod instance;
+mod instance_state;
 mod logins;
 mod policy_cases;
 mod redacted_text;

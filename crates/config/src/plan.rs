@@ -18,6 +18,7 @@ pub mod policy;
 pub mod redaction;
 mod restart;
 mod servers;
+pub mod state;
 pub mod telemetry;
 pub mod upstream;
 
@@ -35,6 +36,7 @@ use auth::AuthPlan;
 use items::{database, files, openapi, skills, tools, wordpress};
 use layer::LayerPlan;
 use oauth::ServerAuthPlan;
+use state::StatePlan;
 use telemetry::TelemetryPlan;
 use upstream::UpstreamPlan;
 
@@ -74,8 +76,8 @@ pub struct Plan {
     pub admin: Option<AdminPlan>,
     /// Who may call what. Without it, every admitted client may use everything.
     pub policy: Option<PolicySettings>,
-    /// The file of tasks and sessions. Without it, they live as long as the process.
-    pub state: Option<PathBuf>,
+    /// The storage of tasks and sessions. Without it, they live as long as the process.
+    pub state: Option<StatePlan>,
     /// The file with the seal keys for values that clients hold.
     pub seal_keys: Option<PathBuf>,
     /// The log.
@@ -216,7 +218,7 @@ impl Plan {
             http: self.http.map(|http| http.resolve_paths(folder)),
             auth: self.auth.map(|auth| auth.resolve_paths(folder)),
             admin: self.admin.map(|admin| admin.resolve_paths(folder)),
-            state: self.state.map(|file| folder.join(file)),
+            state: self.state.map(|state| state.resolve_paths(folder)),
             seal_keys: self.seal_keys.map(|file| folder.join(file)),
             ..self
         }
@@ -240,6 +242,8 @@ impl Plan {
         let issuers = self.auth.iter().flat_map(|auth| &auth.issuers);
         let others = others.chain(secrets).chain(issuers.flat_map(|it| it.files.iter().cloned()));
         let collectors = self.telemetry.included_files().map(Path::to_owned);
+        let others = others
+            .chain(self.state.as_ref().and_then(StatePlan::included_files).map(Path::to_owned));
         let mut files: Vec<PathBuf> = scripts.chain(others).chain(collectors).collect();
         files.sort();
         files.dedup();
@@ -277,11 +281,7 @@ impl Plan {
         let auth = config.auth.map(|table| auth::resolve(table, folder)).transpose()?;
         let admin = config.admin.map(admin::resolve).transpose()?;
         let policy = config.policy.map(policy::resolve).transpose()?;
-        let (state, seal_keys) = config
-            .state
-            .map_or((None, None), |state_table| (state_table.file, state_table.keys_file));
-        let state = state.map(|value| file("file", value)).transpose()?;
-        let seal_keys = seal_keys.map(|value| file("keys_file", value)).transpose()?;
+        let (state, seal_keys) = state::resolve(config.state.take(), folder)?;
         let packs: Vec<String> = all().flat_map(|server| server.packs.clone()).collect();
         let skills = skills::folder(config.skills, &packs, folder)?;
         let tasks = database::tasks(config.tasks, &packs, folder)?;

@@ -18,6 +18,7 @@ mod layer_kinds;
 pub mod oauth;
 pub mod openapi;
 pub mod policy;
+pub mod state;
 pub mod telemetry;
 pub mod tools;
 pub mod upstream;
@@ -41,6 +42,7 @@ use files::{FolderTable, PromptsTable, ResourceTable};
 use http::{AuthTable, HttpTable};
 use openapi::OpenApiTable;
 use policy::PolicyTable;
+use state::StateTable;
 use telemetry::TelemetryTable;
 use tools::ToolTable;
 use upstream::UpstreamTable;
@@ -91,20 +93,6 @@ pub struct Config {
     pub resources: Option<Entries<ResourceTable>>,
     /// Services with an OpenAPI document. Their operations become tools. The key is a name of your choice.
     pub openapi: Option<Entries<OpenApiTable>>,
-}
-
-/// The storage of tasks and sessions.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StateTable {
-    /// The SQLite file that stores tasks and sessions, so that they survive a restart. It is created if it does not
-    /// exist. Several processes on one machine may share it, and a client may continue at any of them. A relative path
-    /// is resolved against the folder of this file.
-    pub file: Option<Spanned<String>>,
-    /// A file with the key that encrypts the data that clients hold for the server, as 64 hexadecimal digits. A second
-    /// line may hold the previous key: data that was encrypted with it is still accepted. The clocks of machines that
-    /// share the key may differ by five minutes. Default: the key in `file`, or a random key of the process.
-    pub keys_file: Option<Spanned<String>>,
 }
 
 /// One MCP server: its identity, its dialect and its items.

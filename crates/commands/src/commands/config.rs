@@ -80,7 +80,7 @@ fn check(args: &ConfigCheckArgs) -> Result<(), Failure> {
     lines.extend(plan.wordpress.iter().flat_map(|site| site_lines(site, &plan)));
     lines.extend(plan.http.as_ref().map(|reached| format!("  http     {}", http(reached))));
     lines.extend(admin);
-    lines.extend(plan.state.as_ref().map(|file| format!("  state    in {}", file.display())));
+    lines.extend(plan.state.as_ref().map(|state| format!("  state    in {state}")));
     lines.push(format!("  log      {}", log(plan.log)));
     lines.extend(auth);
     lines.extend(plan.auth.iter().flat_map(|auth| resource_lines(&plan, auth)));

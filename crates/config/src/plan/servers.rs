@@ -202,10 +202,10 @@ impl Plan {
     fn with_server(&self, server: ServerPlan) -> Self {
         let has = |name: &String| server.upstreams.as_ref().is_none_or(|all| all.contains(name));
         let upstreams = self.upstreams.iter().filter(|upstream| has(&upstream.name)).cloned();
-        // Servers do not share state, so each has its own file.
-        let state = self.state.as_ref().map(|file| match server.name == self.server.name {
-            true => file.clone(),
-            false => file.with_extension(format!("{}.sqlite", server.name)),
+        // Servers do not share state.
+        let state = self.state.as_ref().map(|state| match server.name == self.server.name {
+            true => state.clone(),
+            false => state.of_server(&server.name),
         });
         let skills =
             self.skills.clone().filter(|_| server.packs.iter().any(|text| text == "skills"));

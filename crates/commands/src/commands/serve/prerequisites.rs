@@ -10,6 +10,7 @@ use creole_config::plan::HttpPlan;
 use creole_config::plan::audit::STDOUT_IS_USED;
 use creole_config::plan::http::TlsPlan;
 use creole_config::plan::layer::{AuditTargetPlan, LayerPlan};
+use creole_config::plan::state::StatePlan;
 
 use crate::failure::Failure;
 use crate::output;
@@ -95,7 +96,7 @@ fn written_files(plan: &Plan) -> impl Iterator<Item = &Path> {
         LayerPlan::Pin(file) => Some(file.as_path()),
         _ => None,
     });
-    of_layers.chain(plan.state.as_deref())
+    of_layers.chain(plan.state.as_ref().and_then(StatePlan::file))
 }
 
 /// Checks that the folder of a file to be written exists.

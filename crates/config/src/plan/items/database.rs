@@ -95,19 +95,26 @@ fn address(
     password_file: Option<Spanned<String>>,
     folder: &Path,
 ) -> Result<DatabaseAddress, ConfigProblem> {
-    let password = match (password, password_file) {
-        (Some(here), None) => Some(here.value),
-        (None, Some(value)) => Some(read_password(value, folder)?),
-        (None, None) => None,
-        (Some(_), Some(value)) => {
-            return Err(ConfigProblem::new(
-                "`password` and `password_file` exclude each other; remove one of them",
-            )
-            .at(value.span));
-        }
-    };
+    let password = self::password(password, password_file, folder)?;
     DatabaseAddress::parse(&url.value, password.as_deref(), folder)
         .map_err(|message| ConfigProblem::new(message).at(url.span).hide_value())
+}
+
+/// The password of a database, which is written in the configuration or in a file.
+pub(crate) fn password(
+    password: Option<Spanned<String>>,
+    password_file: Option<Spanned<String>>,
+    folder: &Path,
+) -> Result<Option<String>, ConfigProblem> {
+    match (password, password_file) {
+        (Some(here), None) => Ok(Some(here.value)),
+        (None, Some(value)) => read_password(value, folder).map(Some),
+        (None, None) => Ok(None),
+        (Some(_), Some(value)) => {
+            let message = "`password` and `password_file` exclude each other; remove one of them";
+            Err(ConfigProblem::new(message).at(value.span))
+        }
+    }
 }
 
 fn read_password(value: Spanned<String>, folder: &Path) -> Result<String, ConfigProblem> {
