@@ -12,6 +12,7 @@ pub mod oauth;
 pub mod peers;
 pub mod process_under_test;
 pub mod referee;
+pub mod replicas;
 pub mod stage;
 pub mod transcript;
 pub mod zoo;

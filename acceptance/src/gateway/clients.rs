@@ -172,6 +172,12 @@ impl HandshakeClient {
         client
     }
 
+    /// The same session at another address.
+    #[must_use]
+    pub fn at(&self, address: SocketAddr) -> Self {
+        Self { address, ..self.clone() }
+    }
+
     /// Begins a request with this id.
     #[track_caller]
     #[must_use]

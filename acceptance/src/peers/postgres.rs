@@ -94,6 +94,18 @@ impl Postgres {
         ran(&mut psql)
     }
 
+    /// Sends a signal, such as `STOP`, to the server and to the processes of its connections.
+    ///
+    /// # Panics
+    /// When it does not run.
+    #[track_caller]
+    pub fn signal_all(&mut self, name: &str) {
+        let id = self.process.as_mut().expect("it runs").child().id();
+        let script = format!("kill -s {name} {id} $(cat /proc/{id}/task/{id}/children)");
+        let sent = Command::new("sh").args(["-c", &script]).status();
+        assert!(sent.is_ok_and(|sent| sent.success()), "the signal {name} cannot be sent");
+    }
+
     /// Ends the server immediately, with all connections.
     pub fn end(&mut self) {
         let Some(mut process) = self.process.take() else { return };

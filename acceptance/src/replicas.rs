@@ -1,0 +1,74 @@
+//! Replicas of one server on one store, as an operator runs them on several machines.
+
+mod store;
+mod valkey_server;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub use store::{ReplicaStore, each_store};
+pub use valkey_server::ValkeyServer;
+
+use crate::http::ListeningServer;
+
+/// Replicas with the same configuration. Requests go to them in turns, as behind a load balancer without affinity.
+pub struct ReplicaSet {
+    file: String,
+    replicas: Vec<ListeningServer>,
+    turn: AtomicUsize,
+}
+
+impl ReplicaSet {
+    /// Starts this many replicas on a store. `configuration` is what they do, without the table of the state.
+    ///
+    /// # Panics
+    /// When one of them does not start.
+    #[track_caller]
+    #[must_use]
+    pub fn start(store: &ReplicaStore, configuration: &str, count: usize) -> Self {
+        let file = store.folder().join("replica.toml");
+        fs::write(&file, format!("{configuration}\n{}", store.table())).expect("a configuration");
+        let file = file.display().to_string();
+        let mut set = Self { file, replicas: Vec::new(), turn: AtomicUsize::new(0) };
+        (0..count).for_each(|_| set.add());
+        set
+    }
+
+    /// Starts one more replica.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[track_caller]
+    pub fn add(&mut self) {
+        let replica = ListeningServer::start(&[&self.file]).expect("a replica");
+        self.replicas.push(replica);
+    }
+
+    /// Takes the oldest replica out of the set.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[track_caller]
+    pub fn remove_oldest(&mut self) -> ListeningServer {
+        self.replicas.remove(0)
+    }
+
+    /// The address of a replica, by its age.
+    #[must_use]
+    pub fn address(&self, index: usize) -> SocketAddr {
+        self.replicas[index].address()
+    }
+
+    /// All addresses, the oldest replica first.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.replicas.iter().map(ListeningServer::address).collect()
+    }
+
+    /// The address for the next request.
+    #[must_use]
+    pub fn next_address(&self) -> SocketAddr {
+        self.address(self.turn.fetch_add(1, Ordering::Relaxed) % self.replicas.len())
+    }
+}

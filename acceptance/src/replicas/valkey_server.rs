@@ -1,0 +1,105 @@
+//! A real Redis server in its own folder. What it acknowledges survives its end.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use creole_test_wait::blocking::within;
+use tempfile::TempDir;
+
+use crate::peers::{Missing, valkey};
+use crate::process_under_test::ChildGuard;
+
+/// How long it may take to start.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running server. It ends when dropped.
+pub struct ValkeyServer {
+    process: Option<ChildGuard>,
+    folder: TempDir,
+    port: u16,
+}
+
+impl ValkeyServer {
+    /// Starts it on a free port.
+    ///
+    /// # Errors
+    /// When it cannot be installed or started.
+    pub fn start() -> Result<Self, Missing> {
+        valkey::prepared()?;
+        let folder = tempfile::tempdir().expect("a folder");
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.expect("a free port").port();
+        let mut server = Self { process: None, folder, port };
+        server.resume();
+        Ok(server)
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("valkey://127.0.0.1:{}/0", self.port)
+    }
+
+    /// The folder of its files.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Starts it again on the same port.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[track_caller]
+    pub fn resume(&mut self) {
+        let mut command = Command::new("redis-server");
+        command
+            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string(), "--save", ""])
+            .args(["--appendonly", "yes", "--appendfsync", "always", "--dir"])
+            .arg(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        self.process = Some(ChildGuard::start(&mut command));
+        let is_ready = || {
+            TcpStream::connect(("127.0.0.1", self.port)).is_ok() && self.run(&["PING"]) == "PONG"
+        };
+        assert!(within(PATIENCE, is_ready).is_some(), "redis-server does not start");
+    }
+
+    /// Kills it.
+    pub fn end(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // It may have ended already.
+            _ = process.child().kill();
+            _ = process.child().wait();
+        }
+    }
+
+    /// Sends it a signal, such as `STOP`.
+    ///
+    /// # Panics
+    /// When it does not run.
+    #[track_caller]
+    pub fn signal(&mut self, name: &str) {
+        let process = self.process.as_mut().expect("it runs");
+        let script = format!("kill -s {name} {}", process.child().id());
+        let sent = Command::new("sh").args(["-c", &script]).status();
+        assert!(sent.is_ok_and(|sent| sent.success()), "the signal {name} cannot be sent");
+    }
+
+    /// Runs a command and returns its output.
+    ///
+    /// # Panics
+    /// When `redis-cli` cannot be started.
+    #[track_caller]
+    #[must_use]
+    pub fn run(&self, words: &[&str]) -> String {
+        let mut command = Command::new("redis-cli");
+        command.args(["-p", &self.port.to_string()]).args(words).stdin(Stdio::null());
+        let output = command.output().expect("redis-cli starts");
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+}
