@@ -9,7 +9,8 @@ use creole_acceptance::stage::stdio::repository;
 use crate::stage::{self, Stage};
 
 /// Programs of others that documents use. A command with one is not run where it is missing.
-const PROGRAMS: [&str; 5] = ["python3", "openssl", "curl", "prometheus", "promtool"];
+const PROGRAMS: [&str; 6] =
+    ["python3", "openssl", "curl", "prometheus", "promtool", "redis-server"];
 
 /// How a command line is handled.
 pub(crate) enum Kind<'a> {
@@ -29,7 +30,8 @@ pub(crate) fn kind<'a>(command: &'a str, stage: &Stage<'_>) -> Kind<'a> {
     if !PROGRAMS.iter().filter(uses).all(|program| is_installed(program, stage)) {
         return Kind::Foreign;
     }
-    let is_started = ["creole ", "prometheus "].iter().any(|name| command.starts_with(name));
+    let is_started =
+        ["creole ", "prometheus ", "redis-server "].iter().any(|name| command.starts_with(name));
     if let Some(command) = command.strip_suffix(" &").filter(|_| is_started) {
         return Kind::Background(command);
     }

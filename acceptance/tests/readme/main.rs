@@ -9,13 +9,13 @@
 //! - A command that listens (`--http`) gets the shutdown signal after three seconds, and must then exit with 0. Port
 //!   8080 in it and in its output stands for any port, because 8080 may be in use.
 //! - A command that ends with ` &` runs in the background until the document ends, and must listen. Port 8080 in the
-//!   document then stands for its port. Ports 8443, 9464 and 9090 stand for ports of this run everywhere.
+//!   document then stands for its port. Ports 8443, 8081, 9464, 9090 and 6379 stand for ports of this run everywhere.
 //! - In a document with `creole login`, `https://mcp.example.com` stands for a server that `oidc-provider` protects, and
 //!   `https://id.example.com` for its issuer, whose tokens a server of the document may accept. The browser is a program
 //!   that approves. Without Node.js such a document is skipped, which is reported on stderr, and is a failure with
 //!   `CI=true`.
 //! - Commands that begin with `openssl`, `promtool`, `timeout` or `cp` are run too, and `curl` if it has the address of a server of
-//!   the document. A command with one of them, `prometheus` or `python3` is skipped where that program is missing. The
+//!   the document. A command with one of them, `prometheus`, `redis-server` or `python3` is skipped where that program is missing. The
 //!   skip is reported on stderr, and is a failure with `CI=true`.
 //! - `packaging/` in a command is the folder of the repository.
 //! - `cargo install --path P` needs a crate at P, and `cargo xtask T` a task T. Other lines are not run, which is

@@ -13,8 +13,9 @@ use creole_test_wait::blocking::within;
 /// The port of the commands that listen. Each of them gets a port of its own.
 const LISTENER: u16 = 8080;
 
-/// The ports of configurations: of the server, of its admin listener, and of Prometheus. A document has one of each.
-const CONFIGURED: [u16; 3] = [8443, 9464, 9090];
+/// The ports of configurations: of the server, of a second one, of the admin listener, of Prometheus, and of a store. A
+/// document has one of each.
+const CONFIGURED: [u16; 5] = [8443, 8081, 9464, 9090, 6379];
 
 /// The server and the issuer that documents show.
 const SHOWN: [&str; 2] = ["https://mcp.example.com", "https://id.example.com"];
@@ -48,7 +49,9 @@ impl<'a> Stage<'a> {
 
     /// Starts a command that listens, and waits until it does.
     pub(crate) fn start(&mut self, command: &str) -> Result<(), String> {
-        let mentioned = |port: &u16| command.contains(&format!(":{port}"));
+        let mentioned = |port: &u16| {
+            ["--port ", ":"].iter().any(|prefix| command.contains(&format!("{prefix}{port}")))
+        };
         let shown = [LISTENER].into_iter().chain(CONFIGURED).find(mentioned);
         let shown = shown.unwrap_or(CONFIGURED[0]);
         if shown == LISTENER {
@@ -89,6 +92,7 @@ impl<'a> Stage<'a> {
         }
         for (shown, port) in &self.ports {
             text = text.replace(&format!(":{shown}"), &format!(":{port}"));
+            text = text.replace(&format!("--port {shown}"), &format!("--port {port}"));
         }
         text
     }
