@@ -20,6 +20,8 @@ mod settings;
 #[cfg(test)]
 mod failure_tests;
 #[cfg(test)]
+mod network_tests;
+#[cfg(test)]
 mod start_tests;
 #[cfg(test)]
 pub(super) mod test_server;

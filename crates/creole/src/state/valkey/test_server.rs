@@ -1,6 +1,7 @@
 //! A real server for tests, on a Unix socket in a temporary folder. It ends with the test.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -24,7 +25,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(in super::super) struct TestServer {
     folder: PathBuf,
-    options: Vec<String>,
+    arguments: Vec<String>,
     process: Option<(Child, String)>,
 }
 
@@ -50,10 +51,29 @@ impl TestServer {
 
     /// A server with these options.
     pub(super) fn start(options: &[&str]) -> Self {
-        // Removed at the end of a test, but not after the shared server, which nobody drops.
-        let folder = tempfile::tempdir().unwrap().keep();
-        let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let mut server = Self { folder, options, process: None };
+        let folder = new_folder();
+        let socket = folder.join("socket").display().to_string();
+        let mut arguments = vec!["--port", "0", "--save", "", "--unixsocket", socket.as_str()];
+        arguments.extend(options);
+        Self::start_in(folder.clone(), arguments)
+    }
+
+    /// A sentinel on a port, which watches the server on another port under the name `main`.
+    pub(super) fn start_sentinel(port: u16, master_port: u16) -> Self {
+        let folder = new_folder();
+        let (file, socket) = (folder.join("sentinel.conf"), folder.join("socket"));
+        let settings = format!(
+            "port {port}\nunixsocket {}\nsentinel monitor main 127.0.0.1 {master_port} 1\n",
+            socket.display()
+        );
+        std::fs::write(&file, settings).unwrap();
+        let file = file.display().to_string();
+        Self::start_in(folder, vec![file.as_str(), "--sentinel"])
+    }
+
+    fn start_in(folder: PathBuf, arguments: Vec<&str>) -> Self {
+        let arguments = arguments.into_iter().map(str::to_owned).collect();
+        let mut server = Self { folder, arguments, process: None };
         server.restart();
         server
     }
@@ -61,8 +81,7 @@ impl TestServer {
     /// Starts it on the same socket, without any data.
     pub(super) fn restart(&mut self) {
         let mut command = Command::new("sh");
-        command.args(["-c", SUPERVISOR, "redis-server", "--port", "0", "--save", ""]);
-        command.arg("--unixsocket").arg(self.socket()).args(&self.options);
+        command.args(["-c", SUPERVISOR, "redis-server"]).args(&self.arguments);
         command.current_dir(&self.folder).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut id = String::new();
@@ -126,6 +145,16 @@ impl Drop for TestServer {
         self.kill();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Removed at the end of a test, but not for the shared server, which nobody drops.
+fn new_folder() -> PathBuf {
+    tempfile::tempdir().unwrap().keep()
+}
+
+/// A port that nobody uses now.
+pub(super) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn next_name() -> String {
