@@ -226,5 +226,5 @@ pub mod telemetry {
 #[cfg(feature = "http")]
 pub mod tls {
     pub use crate::client::transport::http::conn::connect_failure::describe_connect_failure;
-    pub use crate::client::transport::tls::{Encrypted, TlsClient};
+    pub use crate::tls::{Encrypted, TlsClient};
 }

@@ -242,6 +242,8 @@ pub mod stream;
 mod sync;
 mod task;
 mod telemetry;
+#[cfg(feature = "http")]
+mod tls;
 
 pub use crate::serve::lines::EndReason;
 pub use call::{Call, Context};

@@ -4,8 +4,6 @@
 #[cfg(feature = "http")]
 pub(crate) mod http;
 pub(crate) mod lines;
-#[cfg(feature = "http")]
-pub(crate) mod tls;
 
 use std::fmt;
 use std::sync::{Arc, Weak};

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::address::{Endpoint, parse_address, parse_host};
 use super::failure::ConnectFailure;
 use super::settings::ValkeySettings;
-use crate::client::transport::tls::TlsClient;
+use crate::tls::TlsClient;
 
 /// Maximum number of commands that wait to be written.
 const MAX_UNSENT_COMMANDS: usize = 256;

@@ -23,8 +23,8 @@ use crate::client::transport::http::conn::request::{
 use crate::client::transport::http::conn::response::ResponseHead;
 use crate::client::transport::http::conn::server_connector;
 use crate::client::transport::http::fault;
-use crate::client::transport::tls::TrustedRoots;
 use crate::process::unavailable_fault;
+use crate::tls::TrustedRoots;
 
 /// Default maximum size of a message.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;

@@ -29,7 +29,7 @@ use crate::client::transport::http::conn::proxy_connector::ProxyConnector;
 use crate::client::transport::http::conn::request::RequestPayload;
 use crate::client::transport::http::conn::response_body::ResponseBody;
 use crate::client::transport::http::conn::server_connector::{IDLE_TIMEOUT, tcp_connector};
-use crate::client::transport::tls::{TrustedRoots, client_config};
+use crate::tls::{TrustedRoots, client_config};
 
 /// The number of redirects that are followed unless a client allows fewer.
 const MAX_REDIRECTS: usize = 5;

@@ -21,7 +21,7 @@ use tower_service::Service;
 
 use crate::client::transport::http::conn::connect_failure::{ProxyFailure, describe_failure};
 use crate::client::transport::http::conn::proxy::{Proxies, Proxy};
-use crate::client::transport::tls::{TrustedRoots, client_config};
+use crate::tls::{TrustedRoots, client_config};
 
 /// How long a proxy may take to connect to a server.
 const TUNNEL_TIMEOUT: Duration = Duration::from_secs(20);

@@ -8,7 +8,7 @@ use hyper_util::client::legacy::connect::dns::GaiResolver;
 
 use crate::client::transport::http::conn::proxy::Proxies;
 use crate::client::transport::http::conn::proxy_connector::ProxyConnector;
-use crate::client::transport::tls::{TrustedRoots, client_config};
+use crate::tls::{TrustedRoots, client_config};
 
 /// Timeout for connecting.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
