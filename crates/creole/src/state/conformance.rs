@@ -23,7 +23,7 @@ const KEEP: LogRetention = LogRetention { entries: 100, ttl: SECOND };
 
 /// Runs a property on each backend, with a clock that only the property moves.
 fn on_each(limits: StateLimits, property: impl AsyncFn(State, ManualClock)) {
-    for name in backends() {
+    for name in BACKENDS {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         run(&runtime, name, limits, &property);
     }
@@ -31,27 +31,22 @@ fn on_each(limits: StateLimits, property: impl AsyncFn(State, ManualClock)) {
 
 /// The same on several threads.
 fn on_each_with_threads(limits: StateLimits, property: impl AsyncFn(State, ManualClock)) {
-    for name in backends() {
+    for name in BACKENDS {
         let runtime = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
         run(&runtime, name, limits, &property);
     }
 }
 
-/// The backends of this build. A server that is not installed is reported.
-fn backends() -> Vec<&'static str> {
-    let mut names = vec!["memory"];
-    if cfg!(feature = "sqlite") {
-        names.push("sqlite");
-    }
-    if cfg!(feature = "postgres") {
-        names.push("postgres");
-    }
+/// The backends of this build.
+const BACKENDS: &[&str] = &[
+    "memory",
+    #[cfg(feature = "postgres")]
+    "postgres",
+    #[cfg(feature = "sqlite")]
+    "sqlite",
     #[cfg(feature = "valkey")]
-    if TestServer::is_installed() {
-        names.push("valkey");
-    }
-    names
-}
+    "valkey",
+];
 
 fn run(
     runtime: &Runtime,
@@ -77,7 +72,7 @@ async fn open(name: &str, folder: &TempDir, limits: StateLimits) -> Option<Backe
             Backend::Sqlite(SqliteState::open(file, limits).await.unwrap())
         }
         #[cfg(feature = "valkey")]
-        "valkey" => Backend::Valkey(TestServer::shared().open_namespace(limits).await),
+        "valkey" => Backend::Valkey(TestServer::open_namespace(limits).await?),
         #[cfg(feature = "postgres")]
         "postgres" => Backend::Postgres(test_server::open_in_new_cluster(limits).await?),
         "memory" => Backend::Memory(Arc::new(MemoryState::new(limits))),
@@ -494,30 +489,5 @@ fn the_bytes_of_everything_together_are_bounded() {
         assert_eq!(state.append("l", long(), KEEP).await.unwrap(), 2);
         assert!(state.remove_log("l").await.unwrap());
         state.put("e", long(), None).await.unwrap();
-    });
-}
-
-#[test]
-fn a_hundred_thousand_short_lived_values_use_little_space() {
-    let runtime = Builder::new_current_thread().build().unwrap();
-    runtime.block_on(async {
-        let (limits, clock) = (StateLimits::default(), ManualClock::start());
-        let memory = Arc::new(MemoryState::new(limits));
-        let backend = Backend::Memory(Arc::clone(&memory));
-        let state = State::new(backend, limits, Clock::Manual(clock.clone()));
-        let mut max = 0;
-        for number in 0..100_000 {
-            state.put(&format!("key {number}"), text("short"), Some(SECOND)).await.unwrap();
-            if number % 1000 == 0 {
-                max = max.max(memory.sizes().0);
-                clock.advance(SECOND / 10);
-            }
-        }
-        assert!(max < 12_000, "{max} values are kept, and 10 000 have not expired");
-        clock.advance(SECOND);
-        for number in 0..2000 {
-            state.touch(&number.to_string(), None).await.unwrap();
-        }
-        assert_eq!(memory.sizes(), (0, 0));
     });
 }

@@ -200,3 +200,42 @@ impl MemoryData {
         self.logs.sweep(now, max, &mut self.quota);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::super::clock::{Clock, ManualClock};
+    use super::super::{Backend, State};
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_hundred_thousand_short_lived_values_use_little_space() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (limits, clock) = (StateLimits::default(), ManualClock::start());
+            let memory = Arc::new(MemoryState::new(limits));
+            let backend = Backend::Memory(Arc::clone(&memory));
+            let state = State::new(backend, limits, Clock::Manual(clock.clone()));
+            let mut max = 0;
+            for number in 0..100_000 {
+                state
+                    .put(&format!("key {number}"), Bytes::from("short"), Some(SECOND))
+                    .await
+                    .unwrap();
+                if number % 1000 == 0 {
+                    max = max.max(memory.sizes().0);
+                    clock.advance(SECOND / 10);
+                }
+            }
+            assert!(max < 12_000, "{max} values are kept, and 10 000 have not expired");
+            clock.advance(SECOND);
+            for number in 0..2000 {
+                state.touch(&number.to_string(), None).await.unwrap();
+            }
+            assert_eq!(memory.sizes(), (0, 0));
+        });
+    }
+}

@@ -39,7 +39,7 @@ use commands::Commands;
 use connect::ConnectPlan;
 use failure::ConnectFailure;
 use keys::Keys;
-use messages::{Origin, Subscriber};
+use messages::{PublisherId, Subscriber};
 pub use settings::{ValkeySentinel, ValkeySettings};
 
 /// A handle to the connections, which end with the last handle.
@@ -56,7 +56,7 @@ struct ValkeyShared {
     commands: Commands,
     subscriber: Subscriber,
     topics: Arc<Topics>,
-    origin: Origin,
+    origin: PublisherId,
     /// The keys of expired data, which the next change deletes.
     expired: Mutex<Vec<Vec<u8>>>,
 }

@@ -22,7 +22,7 @@ const MAX_WAITING_OPERATIONS: usize = 256;
 pub(super) struct Commands {
     plan: Arc<ConnectPlan>,
     status: watch::Receiver<Status>,
-    signals: Arc<Signals>,
+    alarms: Arc<ConnectionAlarms>,
     slots: Semaphore,
     _task: TaskGuard,
 }
@@ -38,7 +38,7 @@ enum Status {
 
 /// What operations tell the task.
 #[derive(Debug, Default)]
-struct Signals {
+struct ConnectionAlarms {
     /// A response is late: see whether the connection still works.
     is_late: Notify,
     /// The server is not the right one any more.
@@ -60,10 +60,10 @@ impl Commands {
             }
         };
         let (sender, status) = watch::channel(status);
-        let signals = Arc::<Signals>::default();
-        let task = keep_connected(Arc::clone(&plan), first, sender, Arc::clone(&signals));
+        let alarms = Arc::<ConnectionAlarms>::default();
+        let task = keep_connected(Arc::clone(&plan), first, sender, Arc::clone(&alarms));
         let slots = Semaphore::new(MAX_WAITING_OPERATIONS);
-        Ok(Self { plan, status, signals, slots, _task: TaskGuard(tokio::spawn(task)) })
+        Ok(Self { plan, status, alarms, slots, _task: TaskGuard(tokio::spawn(task)) })
     }
 
     /// Runs an operation within the time limit. It is sent at most once.
@@ -86,12 +86,12 @@ impl Commands {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => {
                 if needs_other_server(&error) {
-                    self.signals.is_wrong_server.notify_one();
+                    self.alarms.is_wrong_server.notify_one();
                 }
                 Err(operation_error(&self.plan.store, &error))
             }
             Err(_) => {
-                self.signals.is_late.notify_one();
+                self.alarms.is_late.notify_one();
                 Err(self.late("no response", true))
             }
         }
@@ -142,14 +142,14 @@ async fn keep_connected(
     plan: Arc<ConnectPlan>,
     first: Option<OpenConnection>,
     status: watch::Sender<Status>,
-    signals: Arc<Signals>,
+    alarms: Arc<ConnectionAlarms>,
 ) {
     let mut backoff = Backoff::default();
     let mut is_first = first.is_none();
     let mut open = first;
     loop {
         if let Some(mut connection) = open.take() {
-            watch_connection(&mut connection, &signals, plan.timeout).await;
+            watch_connection(&mut connection, &alarms, plan.timeout).await;
             status.send_replace(Status::Connecting);
             tracing::warn!(store = %plan.store, "the connection to the state store was lost");
         }
@@ -169,12 +169,12 @@ async fn keep_connected(
 }
 
 /// Ends when the connection is lost.
-async fn watch_connection(open: &mut OpenConnection, signals: &Signals, limit: Duration) {
+async fn watch_connection(open: &mut OpenConnection, alarms: &ConnectionAlarms, limit: Duration) {
     loop {
         tokio::select! {
             _ = &mut open.task.0 => return,
-            () = signals.is_wrong_server.notified() => return,
-            () = signals.is_late.notified() => {
+            () = alarms.is_wrong_server.notified() => return,
+            () = alarms.is_late.notified() => {
                 let ping = cmd("PING");
                 let answered = timeout(limit, ping.query_async::<()>(&mut open.connection)).await;
                 if !matches!(answered, Ok(Ok(()))) {

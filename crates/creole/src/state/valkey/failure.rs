@@ -52,6 +52,8 @@ impl ConnectFailure {
             Self::Refused(format!(
                 "it refused the user or the password; set the right password ({text})"
             ))
+        } else if text.contains("DENIED") {
+            Self::Refused(format!("it is in protected mode; give it a password ({text})"))
         } else {
             Self::Unreachable(text)
         }

@@ -26,7 +26,7 @@ const PERIODS_PER_PING: u32 = 5;
 const TOPICS_PER_COMMAND: usize = 256;
 
 /// Identifies the messages of a process.
-pub(super) type Origin = [u8; 8];
+pub(super) type PublisherId = [u8; 8];
 
 /// Subscribes to topics on a connection of its own.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Subscriber {
         plan: Arc<ConnectPlan>,
         keys: Arc<Keys>,
         topics: &Arc<Topics>,
-        origin: Origin,
+        origin: PublisherId,
     ) -> Self {
         let (requests, waiting) = mpsc::channel(MAX_WAITING_SUBSCRIPTIONS);
         let (store, timeout) = (Arc::clone(&plan.store), plan.timeout);
@@ -114,7 +114,7 @@ struct SubscriberTask {
     plan: Arc<ConnectPlan>,
     keys: Arc<Keys>,
     topics: Weak<Topics>,
-    origin: Origin,
+    origin: PublisherId,
     waiting: mpsc::Receiver<SubscribeRequest>,
     /// The topics that the server knows of.
     known: BTreeSet<String>,
@@ -259,7 +259,11 @@ async fn within(
 }
 
 /// The topic and the message of another process.
-fn parse_message<'a>(keys: &Keys, origin: Origin, push: &'a PushInfo) -> Option<(&'a str, Bytes)> {
+fn parse_message<'a>(
+    keys: &Keys,
+    origin: PublisherId,
+    push: &'a PushInfo,
+) -> Option<(&'a str, Bytes)> {
     if push.kind != PushKind::Message {
         return None;
     }
