@@ -4,6 +4,8 @@
 
 #[path = "http/client.rs"]
 mod client;
+#[path = "http/drain.rs"]
+mod drain;
 #[path = "http/failing_state.rs"]
 mod failing_state;
 #[path = "http/principals.rs"]

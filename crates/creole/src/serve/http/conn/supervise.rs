@@ -95,7 +95,7 @@ impl Supervisor<'_> {
             }
             // Mostly a request woke this task. A source that already holds this task's waker is not polled again.
             let is_asked = asked.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
-            if is_asked && watch.stage() == phase && !timer.is_elapsed() {
+            if is_asked && !watch.is_beyond(phase) && !timer.is_elapsed() {
                 return Poll::Pending;
             }
             if let Poll::Ready(reached) = beyond.as_mut().poll(context) {

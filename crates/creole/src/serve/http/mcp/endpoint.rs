@@ -41,6 +41,7 @@ use crate::serve::http::mcp::stream::ResponseStream;
 use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
 use crate::serve::http::mcp::{background, response};
 use crate::serve::http::web::body::BodyLimits;
+use crate::serve::http::web::drain::{Drain, DrainStage};
 use crate::serve::http::web::handler::{HttpHandler, PeerAddress};
 use crate::serve::http::web::incoming::IncomingBody;
 use crate::serve::http::web::request::{RequestHead, RequestHeaders};
@@ -63,6 +64,8 @@ pub struct EndpointSettings {
     pub max_sessions: usize,
     /// How long a session may be unused before it expires.
     pub session_idle: Duration,
+    /// The shutdown of the server. From its begin on, no session opens.
+    pub drain: Drain,
     /// The state that sessions are saved in, so that they outlive the process.
     pub state: State,
     /// The replicas that share the state, if there may be several: a message may arrive at any of them.
@@ -78,6 +81,7 @@ impl Default for EndpointSettings {
             budget: Budget::of_process(),
             max_sessions: 10_000,
             session_idle: Duration::from_secs(30 * 60),
+            drain: Drain::new(),
             state: State::default(),
             replicas: None,
         }
@@ -219,6 +223,9 @@ impl McpEndpoint {
         client: Option<IpAddr>,
         single: bool,
     ) -> Result<Arc<Session>, SessionError> {
+        if self.shared.settings.drain.stage() != DrainStage::Serving {
+            return Err(SessionError::Leaving);
+        }
         let holder = QuotaHolder::new(principal, client);
         if !self.shared.sessions.has_room(&holder) {
             return Err(SessionError::Full);
@@ -239,6 +246,10 @@ impl McpEndpoint {
         let reason = match refused {
             SessionError::Full => {
                 let reason = "too many sessions are open; end one with DELETE, or try again later";
+                return response::error_response(503, reason);
+            }
+            SessionError::Leaving => {
+                let reason = "the server shuts down and opens no session; connect again";
                 return response::error_response(503, reason);
             }
             SessionError::NoRandomness => {

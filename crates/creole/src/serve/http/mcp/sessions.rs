@@ -40,6 +40,8 @@ pub(crate) enum SessionError {
     Unknown,
     /// The state failed.
     StateUnavailable,
+    /// The server shuts down.
+    Leaving,
 }
 
 impl From<StateError> for SessionError {

@@ -36,6 +36,32 @@ async fn a_call_that_runs_is_finished_and_nothing_new_is_accepted() {
 }
 
 #[tokio::test]
+async fn a_server_that_leaves_is_not_ready_and_still_accepts_and_serves() {
+    let server = start(HttpLimits::default()).await;
+    let mut idle = server.connect().await;
+    idle.write_all(post("before").as_bytes()).await.unwrap();
+    assert_eq!(status(&one(&mut idle).await), 200);
+    let drain = server.drain.clone();
+    let leaving = tokio::spawn(async move { drain.begin_after(PATIENCE * 10).await });
+    server.drain.wait_for(DrainStage::Leaving).await;
+    let ready = server.exchange("GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(status(&ready), 503, "{ready}");
+    let health = server.exchange("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert_eq!(status(&health), 200, "{health}");
+    // A new connection, and one that was open before, are served once more.
+    let fresh = server.exchange(&post("fresh")).await;
+    idle.write_all(post("after").as_bytes()).await.unwrap();
+    for response in [fresh, to_end(&mut idle).await] {
+        assert_eq!(status(&response), 200, "{response}");
+        assert!(response.to_ascii_lowercase().contains("connection: close"), "{response}");
+    }
+    assert_eq!(server.echo.seen(), ["before", "fresh", "after"]);
+    // The end cuts the delay short.
+    server.stop().await;
+    leaving.await.unwrap();
+}
+
+#[tokio::test]
 async fn idle_connections_do_not_delay_the_shutdown() {
     let server = start(HttpLimits::default()).await;
     let mut used = server.connect().await;

@@ -3,8 +3,10 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 
 /// The stage of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,6 +14,8 @@ use tokio::sync::{Notify, watch};
 pub enum DrainStage {
     /// Requests are served.
     Serving,
+    /// Requests are served, but no session opens and the server is not ready: load balancers send new clients elsewhere.
+    Leaving,
     /// Running calls may finish; nothing new starts.
     Draining,
     /// All open connections are closed.
@@ -37,6 +41,7 @@ impl DrainProgress {
     fn stage(&self) -> DrainStage {
         match self.stage.load(Ordering::Acquire) {
             stage if stage == DrainStage::Serving as u8 => DrainStage::Serving,
+            stage if stage == DrainStage::Leaving as u8 => DrainStage::Leaving,
             stage if stage == DrainStage::Draining as u8 => DrainStage::Draining,
             _ => DrainStage::Ended,
         }
@@ -76,6 +81,17 @@ impl Drain {
     /// Starts draining: running calls finish, nothing new starts.
     pub fn begin(&self) {
         self.advance(DrainStage::Draining);
+    }
+
+    /// Starts draining after a delay, in which load balancers learn that the server is no longer ready. It still accepts
+    /// and serves until then. The end of the server cuts the delay short.
+    pub async fn begin_after(&self, delay: Duration) {
+        if !delay.is_zero() {
+            self.advance(DrainStage::Leaving);
+            // An error is the end of the delay.
+            let _ = timeout(delay, self.wait_for(DrainStage::Draining)).await;
+        }
+        self.begin();
     }
 
     /// Closes all open connections.
@@ -118,17 +134,20 @@ pub(crate) struct DrainWatch {
 }
 
 impl DrainWatch {
-    /// The current stage.
-    pub(crate) fn stage(&self) -> DrainStage {
-        self.progress.stage()
+    /// Whether [`wait_beyond`](Self::wait_beyond) this stage would return at once.
+    pub(crate) fn is_beyond(&self, phase: DrainStage) -> bool {
+        self.progress.stage() >= next_for_connections(phase)
     }
 
-    /// Waits until the shutdown is beyond this stage; returns the current one. Cancel-safe.
+    /// Waits until the shutdown is beyond this stage, for a connection, which `Leaving` does not concern; returns the current one. Cancel-safe.
     pub(crate) async fn wait_beyond(&self, phase: DrainStage) -> DrainStage {
-        let next =
-            if phase == DrainStage::Serving { DrainStage::Draining } else { DrainStage::Ended };
-        self.progress.wait_for(next).await
+        self.progress.wait_for(next_for_connections(phase)).await
     }
+}
+
+/// The next stage that concerns open connections.
+fn next_for_connections(phase: DrainStage) -> DrainStage {
+    if phase < DrainStage::Draining { DrainStage::Draining } else { DrainStage::Ended }
 }
 
 #[cfg(test)]
@@ -155,5 +174,34 @@ mod tests {
         drop(watch);
         waits.await.unwrap();
         asks.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delay_precedes_the_drain_and_the_end_cuts_it_short() {
+        const DELAY: Duration = Duration::from_secs(5);
+        let drain = Drain::new();
+        let watch = drain.watch();
+        let leaving = drain.clone();
+        let leaving = tokio::spawn(async move { leaving.begin_after(DELAY).await });
+        drain.wait_for(DrainStage::Leaving).await;
+        assert!(!watch.is_beyond(DrainStage::Serving));
+        tokio::time::advance(DELAY / 2).await;
+        assert_eq!(drain.stage(), DrainStage::Leaving);
+        assert_eq!(watch.wait_beyond(DrainStage::Serving).await, DrainStage::Draining);
+        leaving.await.unwrap();
+
+        let drain = Drain::new();
+        let leaving = drain.clone();
+        let leaving = tokio::spawn(async move { leaving.begin_after(DELAY).await });
+        drain.wait_for(DrainStage::Leaving).await;
+        let before = tokio::time::Instant::now();
+        drain.end();
+        leaving.await.unwrap();
+        assert_eq!(before.elapsed(), Duration::ZERO);
+        assert_eq!(drain.stage(), DrainStage::Ended);
+
+        let drain = Drain::new();
+        drain.begin_after(Duration::ZERO).await;
+        assert_eq!(drain.stage(), DrainStage::Draining);
     }
 }
