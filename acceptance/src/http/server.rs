@@ -97,6 +97,17 @@ impl ListeningServer {
         assert!(sent.is_ok_and(|sent| sent.success()), "the signal {name} cannot be sent");
     }
 
+    /// Its process id.
+    pub fn id(&mut self) -> u32 {
+        self.process.child().id()
+    }
+
+    /// Waits until it has ended. Returns its exit code, or `None` if a signal ended it.
+    #[track_caller]
+    pub fn wait(&mut self) -> Option<i32> {
+        self.process.wait()
+    }
+
     /// Ends it, and waits for it. The error says how it failed.
     pub fn stop(&mut self) -> Result<(), String> {
         let script = format!("kill -s TERM {}", self.process.child().id());

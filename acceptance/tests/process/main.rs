@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "measurements are printed")]
 
 mod beginning;
+mod draining;
 mod endings;
 mod lines;
 mod listening;

@@ -152,7 +152,7 @@ fn http_values(http: &HttpPlan) -> [(&'static str, Value); 3] {
     ]
 }
 
-fn http_limit_values(http: &HttpPlan) -> [(&'static str, Value); 11] {
+fn http_limit_values(http: &HttpPlan) -> [(&'static str, Value); 12] {
     let limits = &http.limits;
     [
         ("max_body", json!(limits.max_body)),
@@ -165,6 +165,7 @@ fn http_limit_values(http: &HttpPlan) -> [(&'static str, Value); 11] {
         ("body_timeout_seconds", seconds(limits.body_timeout)),
         ("idle_timeout_seconds", seconds(limits.idle_timeout)),
         ("write_timeout_seconds", seconds(limits.write_timeout)),
+        ("drain_delay_seconds", seconds(limits.drain_delay)),
         ("drain_timeout_seconds", seconds(limits.drain_timeout)),
     ]
 }

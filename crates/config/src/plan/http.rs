@@ -81,6 +81,8 @@ pub struct HttpLimitsPlan {
     pub idle_timeout: Duration,
     /// How long a client may read nothing of a pending write.
     pub write_timeout: Duration,
+    /// How long the server still accepts and serves before a graceful shutdown.
+    pub drain_delay: Duration,
     /// How long calls may continue during a graceful shutdown.
     pub drain_timeout: Duration,
 }
@@ -285,6 +287,7 @@ fn limits(table: &HttpLimitsTable, max_message: usize) -> HttpLimitsPlan {
         body_timeout: duration_or(table.body_timeout_seconds, 30),
         idle_timeout: duration_or(table.idle_timeout_seconds, 60),
         write_timeout: duration_or(table.write_timeout_seconds, 30),
+        drain_delay: seconds(table.drain_delay_seconds.map_or(0, Ranged::get)),
         drain_timeout: duration_or(table.drain_timeout_seconds, 30),
     }
 }

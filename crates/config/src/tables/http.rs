@@ -86,6 +86,10 @@ pub struct HttpLimitsTable {
     /// The maximum time that a client may read nothing of a pending response, in seconds. The connection is then
     /// closed. Default: 30.
     pub write_timeout_seconds: Option<Ranged<1, 3600>>,
+    /// The time between the signal to end and the graceful shutdown, in seconds. Meanwhile the server accepts and serves,
+    /// but `/ready` fails with HTTP 503 and no session opens, so that load balancers send new clients elsewhere.
+    /// Default: 0.
+    pub drain_delay_seconds: Option<Ranged<0, 60>>,
     /// The maximum time that running calls may continue during a graceful shutdown, in seconds. They are then
     /// cancelled. Default: 30.
     pub drain_timeout_seconds: Option<Ranged<1, 3600>>,

@@ -87,6 +87,7 @@ pub(crate) const FULL: &str = r#"
         body_timeout_seconds = 1
         idle_timeout_seconds = 1
         write_timeout_seconds = 1
+        drain_delay_seconds = 1
         drain_timeout_seconds = 1
         [auth]
         users = "users.txt"

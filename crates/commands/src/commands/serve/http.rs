@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use creole::auth::Authenticator;
 use creole::internal::budget::Budget;
@@ -18,16 +19,20 @@ use creole_config::plan::{ClientScope, HttpPlan};
 use creole_config::{AdminProcess, Plan, ServerInstance, TelemetryExport};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
+use tokio::time::timeout;
 
 use super::admin;
 use super::host::{reloader, start_export};
 use super::prerequisites::{Prerequisites, reload_certificates};
 use super::signals;
-use super::signals::Reload;
+use super::signals::{Reload, SignalTargets};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::instance::{runtime, start_instance};
 use crate::output;
+
+/// How long upstreams may take to close after the second signal to end.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Listens until the shutdown.
 pub(super) fn run(plan: &Plan, http: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
@@ -78,8 +83,10 @@ async fn listen(
         reloads.extend(reload);
         task
     });
-    let result = signals::listen(drain, Arc::clone(&renewal), reloads);
-    result.map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
+    let (drain_delay, reloader) = (http.limits.drain_delay, Arc::clone(&renewal));
+    let targets = SignalTargets { drain, drain_delay, reloader, reloads };
+    let end_now = signals::listen(targets)
+        .map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
     output::write_message(&connection_hint(plan, http, address));
     if args.http.is_none() && stdin_is_a_pipe() {
         // A client may have started this process for stdio, and would wait forever.
@@ -87,15 +94,25 @@ async fn listen(
             "creole: serving HTTP because of `[http]`; use --stdio to serve stdin and stdout",
         );
     }
-    McpEndpoint::serve(listener, router).await;
-    renewal.close().await;
-    export.shut_down().await;
+    let served = async {
+        McpEndpoint::serve(listener, router).await;
+        renewal.close().await;
+        export.shut_down().await;
+    };
+    let ended = tokio::select! {
+        () = served => Ok(()),
+        () = end_now.notified() => {
+            // Children that have not ended by then are killed.
+            _ = timeout(CLOSE_TIMEOUT, renewal.close()).await;
+            Err(Failure::Serve("a second signal ended the server before its calls".to_owned()))
+        }
+    };
     if let Some(admin) = admin {
         // The end of the task removes the socket and the file of the link.
         admin.abort();
         _ = admin.await;
     }
-    Ok(())
+    ended
 }
 
 fn limits(http: &HttpPlan) -> HttpLimits {
@@ -213,7 +230,7 @@ fn endpoint(
 ) -> McpEndpoint {
     let (service, state) = (served.service.clone(), served.state.clone());
     let peers = served.replicas.clone();
-    let mut settings = settings(http, state);
+    let mut settings = settings(http, state, drain);
     settings.legacy_sse_path = old_sse;
     settings.replicas = peers;
     let endpoint = McpEndpoint::new(service, settings);
@@ -225,7 +242,7 @@ fn endpoint(
     endpoint
 }
 
-fn settings(http: &HttpPlan, state: State) -> EndpointSettings {
+fn settings(http: &HttpPlan, state: State, drain: &Drain) -> EndpointSettings {
     let limits = &http.limits;
     let mut settings = EndpointSettings::default();
     settings.legacy_sse_path = http.legacy_sse.clone();
@@ -233,6 +250,7 @@ fn settings(http: &HttpPlan, state: State) -> EndpointSettings {
     settings.body.total = limits.body_timeout;
     settings.max_sessions = limits.max_sessions;
     settings.session_idle = limits.session_timeout;
+    settings.drain = drain.clone();
     settings.state = state;
     settings
 }

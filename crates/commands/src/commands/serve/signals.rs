@@ -2,23 +2,36 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use creole::EndReason;
 use creole::serve::http::Drain;
 use creole_config::Reloader;
+use tokio::sync::Notify;
 
 use crate::output;
 
 /// Reloads something other than the configuration, and reports the outcome if it matters.
 pub(super) type Reload = Box<dyn Fn() + Send + Sync>;
 
-/// Handles signals until the process ends.
-pub(super) fn listen(
-    drain: Drain,
-    reloader: Arc<Reloader>,
-    reloads: Vec<Reload>,
-) -> io::Result<()> {
+/// What signals change.
+pub(super) struct SignalTargets {
+    /// The shutdown of the server.
+    pub(super) drain: Drain,
+    /// How long the server still accepts after the first signal to end.
+    pub(super) drain_delay: Duration,
+    /// Reloads the configuration.
+    pub(super) reloader: Arc<Reloader>,
+    /// What else is reloaded.
+    pub(super) reloads: Vec<Reload>,
+}
+
+/// Handles signals until the process ends. Returns what the second signal to end notifies.
+pub(super) fn listen(targets: SignalTargets) -> io::Result<Arc<Notify>> {
     let mut signals = Signals::new()?;
+    let SignalTargets { drain, drain_delay, reloader, reloads } = targets;
+    let end_now = Arc::new(Notify::new());
+    let second = Arc::clone(&end_now);
     tokio::spawn(async move {
         let mut asked = false;
         while let Some(signal) = signals.next().await {
@@ -29,19 +42,31 @@ pub(super) fn listen(
                     let reloader = Arc::clone(&reloader);
                     tokio::spawn(async move { reloader.reload_and_report().await });
                 }
-                Signal::End if asked => drain.end(),
+                Signal::End if asked => {
+                    drain.end();
+                    second.notify_one();
+                }
                 Signal::End => {
                     asked = true;
-                    output::write_message(
-                        "creole: shutting down after the running calls; a second signal exits at \
-                            once",
-                    );
-                    drain.begin();
+                    output::write_message(&shutdown_message(drain_delay));
+                    let drain = drain.clone();
+                    tokio::spawn(async move { drain.begin_after(drain_delay).await });
                 }
             }
         }
     });
-    Ok(())
+    Ok(end_now)
+}
+
+/// The message about the first signal to end.
+fn shutdown_message(delay: Duration) -> String {
+    let accepting = match delay.as_secs() {
+        0 => String::new(),
+        seconds => format!("accepting for {seconds} s, then "),
+    };
+    format!(
+        "creole: {accepting}shutting down after the running calls; a second signal exits at once"
+    )
 }
 
 /// Handles the reload signal until the process ends. Other signals keep their default effect.

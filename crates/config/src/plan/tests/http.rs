@@ -42,8 +42,9 @@ fn without_the_table_there_is_no_http_and_an_empty_one_is_the_usual() {
         defaults.limits.idle_timeout,
         defaults.limits.write_timeout,
         defaults.limits.drain_timeout,
+        defaults.limits.drain_delay,
     ];
-    assert_eq!(waits.map(|wait| wait.as_secs()), [10, 30, 60, 30, 30]);
+    assert_eq!(waits.map(|wait| wait.as_secs()), [10, 30, 60, 30, 30, 0]);
     assert!(admits(&defaults, "localhost:8080") && !admits(&defaults, "example.com"));
 }
 
@@ -58,7 +59,7 @@ fn everything_that_is_written_about_http_is_in_the_plan() {
         origins = ["https://app.example.com"]
         trusted_proxies = ["10.0.0.0/8", "::1"]
         tls = { certificate = "/etc/a.pem", key = "b.pem" }
-        limits = { max_body = 2048, max_buffered = 2097152, max_connections = 3, max_connections_per_address = 1, max_sessions = 4, header_timeout_seconds = 5, body_timeout_seconds = 6, idle_timeout_seconds = 7, write_timeout_seconds = 8, drain_timeout_seconds = 9 }
+        limits = { max_body = 2048, max_buffered = 2097152, max_connections = 3, max_connections_per_address = 1, max_sessions = 4, header_timeout_seconds = 5, body_timeout_seconds = 6, idle_timeout_seconds = 7, write_timeout_seconds = 8, drain_timeout_seconds = 9, drain_delay_seconds = 10 }
         "#,
     );
     assert_eq!(plan.listen, "192.0.2.7:443".parse().unwrap());
@@ -80,6 +81,7 @@ fn everything_that_is_written_about_http_is_in_the_plan() {
     assert_eq!(limits.idle_timeout, Duration::from_secs(7));
     assert_eq!(limits.write_timeout, Duration::from_secs(8));
     assert_eq!(limits.drain_timeout, Duration::from_secs(9));
+    assert_eq!(limits.drain_delay, Duration::from_secs(10));
 }
 
 #[test]
