@@ -6,6 +6,7 @@ mod http;
 mod prerequisites;
 mod signals;
 mod stdio;
+mod systemd;
 
 pub(crate) use prerequisites::Prerequisites;
 pub(crate) use stdio::close_upstreams;
@@ -21,6 +22,8 @@ use crate::{log, output};
 
 /// Runs the verb.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
+    // Before anything starts a thread.
+    let socket = systemd::take_socket()?;
     // Errors of the configuration are written in the log format that it sets, as far as that can be read.
     let format = args.log.map(LogFormat::from).or_else(|| args.chosen.source().log_format());
     if format == Some(LogFormat::Json) {
@@ -29,7 +32,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = load_plan(args)?;
     log::start(log_plan(&plan, args));
     match http_plan(&plan, args) {
-        Some(reached) => http::run(&plan, &reached, args),
+        Some(reached) => http::run(&plan, &reached, args, socket),
+        None if socket.is_some() => Err(Failure::Refused(
+            "systemd passes a socket, but the server uses stdin and stdout; add the table `[http]` to \
+                the configuration, or disable the socket unit"
+                .to_owned(),
+        )),
         None => stdio::run(&plan, args),
     }
 }

@@ -34,6 +34,16 @@ pub struct Reaper {
 /// The environment variable with the reaper's mark.
 const REAPER_MARK: &str = "CREOLE_REAPER_MARK";
 
+/// What systemd tells the process that it started, and no other one.
+const SERVICE_MANAGER_VARIABLES: [&str; 6] = [
+    "LISTEN_FDNAMES",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "NOTIFY_SOCKET",
+    "WATCHDOG_PID",
+    "WATCHDOG_USEC",
+];
+
 #[derive(Debug)]
 struct ReaperProcess(Child);
 
@@ -49,8 +59,11 @@ impl Reaper {
         let mut command = Command::new(command);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         set_close_on_exec();
+        for name in SERVICE_MANAGER_VARIABLES.into_iter().chain([REAPER_MARK]) {
+            command.env_remove(name);
+        }
         // Its own group: a terminal's signals to us are not for it.
-        let child = command.env_remove(REAPER_MARK).process_group(0).spawn()?;
+        let child = command.process_group(0).spawn()?;
         let mark: Option<Arc<str>> = crate::task::random_id().ok().map(Into::into);
         let reaper = Self { process: Arc::new(Mutex::new(ReaperProcess(child))), mark };
         if let Some(mark) = &reaper.mark {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +26,7 @@ use super::host::{reloader, start_export};
 use super::prerequisites::{Prerequisites, reload_certificates};
 use super::signals;
 use super::signals::{Reload, SignalTargets};
+use super::systemd::ServiceNotifier;
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::instance::{runtime, start_instance};
@@ -34,12 +35,23 @@ use crate::output;
 /// How long upstreams may take to close after the second signal to end.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Listens until the shutdown.
-pub(super) fn run(plan: &Plan, http: &HttpPlan, args: &ServeArgs) -> Result<(), Failure> {
+/// Listens until the shutdown, on this socket or on the configured address.
+pub(super) fn run(
+    plan: &Plan,
+    http: &HttpPlan,
+    args: &ServeArgs,
+    socket: Option<TcpListener>,
+) -> Result<(), Failure> {
+    let mut http = http.clone();
+    if let Some(socket) = &socket {
+        // The checks of the address are about the one that clients reach.
+        http.listen = socket.local_addr().map_err(|error| listen_failure(http.listen, &error))?;
+    }
+    let http = &http;
     let prerequisites = Prerequisites::of(plan, Some(http), args.dangerously_without_auth)?;
     allow_many_files();
     let runtime = runtime(&mut runtime_builder())?;
-    let ended = runtime.block_on(listen(plan, http, args, prerequisites));
+    let ended = runtime.block_on(listen(plan, http, args, prerequisites, socket));
     // Calls that still compute have been abandoned by now.
     runtime.shutdown_background();
     ended
@@ -58,6 +70,7 @@ async fn listen(
     http: &HttpPlan,
     args: &ServeArgs,
     prerequisites: Prerequisites,
+    socket: Option<TcpListener>,
 ) -> Result<(), Failure> {
     if let Some(bytes) = http.limits.max_buffered {
         Budget::of_process().set_max_bytes(bytes);
@@ -68,7 +81,11 @@ async fn listen(
     let (router, served, endpoints) =
         router(plan, http, args, &export, &drain, callers.as_ref()).await?;
     let cannot = |error| listen_failure(http.listen, &error);
-    let mut listener = Listener::bind(http.listen, limits(http)).await.map_err(cannot)?;
+    let listener = match socket {
+        Some(socket) => Listener::from_socket(socket, limits(http)),
+        None => Listener::bind(http.listen, limits(http)).await,
+    };
+    let mut listener = listener.map_err(cannot)?;
     let address = listener.address().map_err(cannot)?;
     let mut reloads: Vec<Reload> = Vec::new();
     if let Some(certificates) = certificates {
@@ -83,11 +100,16 @@ async fn listen(
         reloads.extend(reload);
         task
     });
-    let (drain_delay, reloader) = (http.limits.drain_delay, Arc::clone(&renewal));
-    let targets = SignalTargets { drain, drain_delay, reloader, reloads };
+    let notifier = ServiceNotifier::default();
+    let drain_delay = http.limits.drain_delay;
+    let (reloader, notifier_of_signals) = (Arc::clone(&renewal), notifier.clone());
+    let targets =
+        SignalTargets { drain, drain_delay, reloader, reloads, notifier: notifier_of_signals };
     let end_now = signals::listen(targets)
         .map_err(|error| Failure::Serve(format!("cannot receive signals: {error}")))?;
-    output::write_message(&connection_hint(plan, http, address));
+    let hint = connection_hint(plan, http, address);
+    output::write_message(&hint);
+    notifier.notify_ready(&hint);
     if args.http.is_none() && stdin_is_a_pipe() {
         // A client may have started this process for stdio, and would wait forever.
         output::write_message(

@@ -9,6 +9,7 @@ use creole::serve::http::Drain;
 use creole_config::Reloader;
 use tokio::sync::Notify;
 
+use super::systemd::ServiceNotifier;
 use crate::output;
 
 /// Reloads something other than the configuration, and reports the outcome if it matters.
@@ -24,12 +25,14 @@ pub(super) struct SignalTargets {
     pub(super) reloader: Arc<Reloader>,
     /// What else is reloaded.
     pub(super) reloads: Vec<Reload>,
+    /// Tells systemd about reloads and the shutdown.
+    pub(super) notifier: ServiceNotifier,
 }
 
 /// Handles signals until the process ends. Returns what the second signal to end notifies.
 pub(super) fn listen(targets: SignalTargets) -> io::Result<Arc<Notify>> {
     let mut signals = Signals::new()?;
-    let SignalTargets { drain, drain_delay, reloader, reloads } = targets;
+    let SignalTargets { drain, drain_delay, reloader, reloads, notifier } = targets;
     let end_now = Arc::new(Notify::new());
     let second = Arc::clone(&end_now);
     tokio::spawn(async move {
@@ -39,8 +42,12 @@ pub(super) fn listen(targets: SignalTargets) -> io::Result<Arc<Notify>> {
                 Signal::Reload => {
                     reloads.iter().for_each(|reload| reload());
                     // A reload may wait for upstreams. Signals do not wait for it.
-                    let reloader = Arc::clone(&reloader);
-                    tokio::spawn(async move { reloader.reload_and_report().await });
+                    let (reloader, notifier) = (Arc::clone(&reloader), notifier.clone());
+                    notifier.notify_reloading();
+                    tokio::spawn(async move {
+                        reloader.reload_and_report().await;
+                        notifier.notify_reloaded();
+                    });
                 }
                 Signal::End if asked => {
                     drain.end();
@@ -48,6 +55,7 @@ pub(super) fn listen(targets: SignalTargets) -> io::Result<Arc<Notify>> {
                 }
                 Signal::End => {
                     asked = true;
+                    notifier.notify_stopping();
                     output::write_message(&shutdown_message(drain_delay));
                     let drain = drain.clone();
                     tokio::spawn(async move { drain.begin_after(drain_delay).await });

@@ -51,6 +51,15 @@ impl Listener {
         Ok(Self { socket, limits, certificates: None })
     }
 
+    /// Takes a socket that listens already, such as one that the process inherits.
+    ///
+    /// # Errors
+    /// When the socket cannot be used without blocking.
+    pub fn from_socket(socket: std::net::TcpListener, limits: HttpLimits) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket: TcpListener::from_std(socket)?, limits, certificates: None })
+    }
+
     /// The same listener with TLS.
     pub fn tls(mut self, certificates: Arc<Certificates>) -> Self {
         self.certificates = Some(certificates);
