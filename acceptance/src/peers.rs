@@ -24,6 +24,8 @@ mod debian;
 #[cfg(unix)]
 pub mod glewlwyd;
 #[cfg(unix)]
+pub mod helm;
+#[cfg(unix)]
 pub mod idp;
 mod inspector;
 mod install;

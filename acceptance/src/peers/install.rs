@@ -105,6 +105,8 @@ pub fn install_all() -> Result<(), String> {
     jobs.push(job("otlp", || super::otlp::command("receiver.py").map(drop)));
     jobs.push(job("zoo", || zoo::npm("").map(drop)));
     #[cfg(unix)]
+    jobs.push(job("helm", || super::helm::Helm::installed().map(drop)));
+    #[cfg(unix)]
     jobs.push(job("idp", || super::idp::command().map(drop)));
     let environments = zoo::ENVIRONMENTS.into_iter();
     jobs.extend(environments.map(|name| job(name, move || zoo::installed(name).map(drop))));

@@ -1,8 +1,10 @@
-//! Tests of what runs the program: units of systemd.
+//! Tests of what runs the program: units of systemd, and the chart and the manifests of Kubernetes.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod chart;
+mod manifests;
 mod notifications;
 mod sockets;
 mod units;
