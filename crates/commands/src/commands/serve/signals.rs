@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use creole::EndReason;
 use creole::serve::http::Drain;
@@ -14,6 +14,10 @@ use crate::output;
 
 /// Reloads something other than the configuration, and reports the outcome if it matters.
 pub(super) type Reload = Box<dyn Fn() + Send + Sync>;
+
+/// How long after the first signal to end another one is a repetition. `timeout` sends it to the process and to its group,
+/// which the process is in.
+const REPETITION: Duration = Duration::from_millis(200);
 
 /// What signals change.
 pub(super) struct SignalTargets {
@@ -36,7 +40,7 @@ pub(super) fn listen(targets: SignalTargets) -> io::Result<Arc<Notify>> {
     let end_now = Arc::new(Notify::new());
     let second = Arc::clone(&end_now);
     tokio::spawn(async move {
-        let mut asked = false;
+        let mut first: Option<Instant> = None;
         while let Some(signal) = signals.next().await {
             match signal {
                 Signal::Reload => {
@@ -49,12 +53,13 @@ pub(super) fn listen(targets: SignalTargets) -> io::Result<Arc<Notify>> {
                         notifier.notify_reloaded();
                     });
                 }
-                Signal::End if asked => {
+                Signal::End if first.is_some_and(|first| first.elapsed() < REPETITION) => {}
+                Signal::End if first.is_some() => {
                     drain.end();
                     second.notify_one();
                 }
                 Signal::End => {
-                    asked = true;
+                    first = Some(Instant::now());
                     notifier.notify_stopping();
                     output::write_message(&shutdown_message(drain_delay));
                     let drain = drain.clone();
