@@ -14,9 +14,9 @@ use crate::telemetry::metrics::{NetworkTransport, OperationSeries, ServerMetrics
 use crate::telemetry::outcome::CallOutcome;
 
 /// One call that runs and is counted. Dropping it ends the call as cancelled.
-pub(super) struct CallMeter {
-    telemetry: Arc<ServerTelemetry>,
-    metrics: Arc<ServerMetrics>,
+pub(super) struct CallMeter<'a> {
+    telemetry: &'a ServerTelemetry,
+    metrics: &'a ServerMetrics,
     /// What measures the calls of its tool or prompt, if that is listed.
     item: Option<Arc<OperationSeries>>,
     method: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct CallMeter {
 impl ServiceCore {
     /// Counts a call that starts, if calls are counted.
     #[inline]
-    pub(super) fn start_meter(&self, call: &Call) -> Option<CallMeter> {
+    pub(super) fn start_meter(&self, call: &Call) -> Option<CallMeter<'_>> {
         match call.context.is_observed() {
             false => None,
             true => self.start_counting(call),
@@ -37,19 +37,19 @@ impl ServiceCore {
     }
 
     #[cold]
-    fn start_counting(&self, call: &Call) -> Option<CallMeter> {
+    fn start_counting(&self, call: &Call) -> Option<CallMeter<'_>> {
         let Call { operation, context } = call;
-        let followed = context.telemetry()?;
-        let metrics = followed.metrics.as_ref()?;
+        let transport = context.telemetry()?.transport;
+        let metrics = self.telemetry.metrics()?;
         metrics.calls_active().increment();
         let is_handshake = matches!(operation, Operation::Discover)
             && context.caller().rules.opening == Opening::Initialize;
         Some(CallMeter {
-            telemetry: Arc::clone(&self.telemetry),
-            metrics: Arc::clone(metrics),
+            telemetry: &self.telemetry,
+            metrics,
             item: self.registry.item_series(operation),
             method: if is_handshake { "initialize" } else { operation.method() },
-            transport: followed.transport,
+            transport,
             started: Instant::now(),
             call: context.canceller(),
             is_ended: false,
@@ -57,7 +57,7 @@ impl ServiceCore {
     }
 }
 
-impl CallMeter {
+impl CallMeter<'_> {
     /// Measures the call, which has this outcome.
     #[cold]
     pub(super) fn end(mut self, outcome: &Outcome) {
@@ -86,7 +86,7 @@ impl CallMeter {
     }
 }
 
-impl Drop for CallMeter {
+impl Drop for CallMeter<'_> {
     fn drop(&mut self) {
         if !self.is_ended {
             let (is_tool, rules) = (self.method == "tools/call", self.call.caller().rules);

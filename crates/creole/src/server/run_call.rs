@@ -64,7 +64,7 @@ impl ServiceCore {
         let outcome = match mode {
             Err(fault) => fault.into(),
             // The rare paths are boxed, so that the future of every call is small.
-            Ok(RunMode::Task) => Box::pin(self.make_task(call)).await,
+            Ok(RunMode::Task) => Box::pin(Arc::clone(&self).make_task(call)).await,
             Ok(RunMode::InPlace) => {
                 let may_be_task = call.context.caller().task_preference != TaskPreference::Never;
                 let kept = may_be_task.then(|| Box::new(call.clone()));
@@ -74,7 +74,7 @@ impl ServiceCore {
                             let round = Round { state, ..Round::default() };
                             call.context = call.context.with_round(round);
                         }
-                        Box::pin(self.make_task(*call)).await
+                        Box::pin(Arc::clone(&self).make_task(*call)).await
                     }
                     (done, _) => done,
                 }
