@@ -294,8 +294,8 @@ impl<'a> Next<'a> {
     #[doc(hidden)]
     pub fn start(self, call: Call) -> BoxFuture<'a, Outcome> {
         match call.context.is_observed() {
-            false => self.call_unobserved(call),
-            true => self.start_observed(call),
+            true if !self.layers.is_empty() => self.start_observed(call),
+            _ => self.call_unobserved(call),
         }
     }
 
