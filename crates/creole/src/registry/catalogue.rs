@@ -72,6 +72,8 @@ impl<T> CatalogueEntry<T> {
 /// An item as clients see it.
 struct VisibleItem {
     definition: Arc<Definition>,
+    /// Whether the layers leave its name as it is. Each call asks for that.
+    has_own_name: bool,
     /// The mirrored headers; an error if clients have to reject the tool.
     mirrored_headers: OnceLock<Result<Arc<[MirroredHeader]>, MirroredHeaderError>>,
     /// Measures its calls, if metrics are counted.
@@ -79,10 +81,6 @@ struct VisibleItem {
 }
 
 impl VisibleItem {
-    fn has_name(&self, name: &str) -> bool {
-        self.definition.name() == name
-    }
-
     fn mirrored_headers(&self) -> &Result<Arc<[MirroredHeader]>, MirroredHeaderError> {
         self.mirrored_headers.get_or_init(|| self.definition.mirrored_headers().map(Into::into))
     }
@@ -281,12 +279,14 @@ impl<T> Catalogue<T> {
             tracing::warn!(item = own, name, "item excluded: another item has this name");
             return;
         }
-        if own != name {
+        let has_own_name = own == name;
+        if !has_own_name {
             self.aliases.insert(name.to_owned(), index);
         }
         let series = self.metrics.as_ref().and_then(|metrics| metrics.item_series(self.kind, name));
+        let mirrored_headers = OnceLock::new();
         self.entries[index].visible =
-            Some(VisibleItem { definition: shown, mirrored_headers: OnceLock::new(), series });
+            Some(VisibleItem { definition: shown, has_own_name, mirrored_headers, series });
     }
 
     /// The layers that the items are shown through.
@@ -312,7 +312,7 @@ impl<T> Catalogue<T> {
 
     fn index_of_visible(&self, name: &str) -> Option<usize> {
         let is_seen = |index: &usize| {
-            self.entries[*index].visible.as_ref().is_some_and(|shown| shown.has_name(name))
+            self.entries[*index].visible.as_ref().is_some_and(|shown| shown.has_own_name)
         };
         let own = self.index_by_name.get(name).copied().filter(is_seen);
         own.or_else(|| self.aliases.get(name).copied())
@@ -363,7 +363,7 @@ impl<T> Catalogue<T> {
         self.aliases.clear();
         for (index, entry) in self.entries.iter().enumerate() {
             let Some(shown) = &entry.visible else { continue };
-            if !shown.has_name(entry.definition.name()) {
+            if !shown.has_own_name {
                 self.aliases.insert(shown.definition.name().to_owned(), index);
             }
         }
