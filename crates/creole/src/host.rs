@@ -215,7 +215,7 @@ impl<S: FrameSink> MachineHost<S> {
         if let Some((method, id)) = state.machine.request_of(key) {
             facts.method = Some(method);
             let is_recorded = self.service.modes().contains(Modes::RECORDS);
-            facts.request_id = is_recorded.then(|| id.raw().into());
+            facts.request_id = is_recorded.then(|| id.shared_raw());
         }
         facts
     }

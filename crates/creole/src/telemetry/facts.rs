@@ -59,7 +59,7 @@ pub struct RequestFacts {
     /// The method on the wire, where it differs from that of the operation.
     pub method: Option<&'static str>,
     /// The client's id of the request, as JSON.
-    pub request_id: Option<Box<str>>,
+    pub request_id: Option<Arc<str>>,
     /// The client's transport.
     pub transport: Transport,
     /// The client's address.

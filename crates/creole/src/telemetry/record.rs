@@ -48,7 +48,7 @@ pub struct CallRecord {
     /// The client's transport.
     pub transport: Transport,
     /// The client's id of the request, as JSON.
-    pub request_id: Option<Box<str>>,
+    pub request_id: Option<Arc<str>>,
     /// Who calls.
     pub principal: Principal,
     /// The start of the SHA-256 digest of the session's name.

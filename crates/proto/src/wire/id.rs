@@ -57,6 +57,11 @@ impl Id {
         &self.raw
     }
 
+    /// The token as the sender wrote it, shared with this id.
+    pub fn shared_raw(&self) -> Arc<str> {
+        Arc::clone(&self.raw)
+    }
+
     /// The token as JSON.
     pub fn to_json(&self) -> Raw {
         Raw::from_validated(&self.raw)
