@@ -96,6 +96,12 @@ impl Telemetry {
         self.shared.modes.clone()
     }
 
+    /// Whether a reader may want the record of a call with this place in a trace.
+    pub(crate) fn may_record(&self, trace: Option<&CallTrace>) -> bool {
+        let is_sampled = trace.is_some_and(|trace| trace.is_sampled);
+        self.modes().contains(if is_sampled { Modes::RECORDS } else { Modes::UNSAMPLED })
+    }
+
     /// The record of a call that starts now, if a reader wants it.
     pub(crate) fn start_record<C>(&self, new: NewRecord<'_, C>) -> Option<Arc<CallRecord>>
     where
@@ -191,11 +197,11 @@ impl Telemetry {
     fn update_reader_modes(&self) {
         // Under the lock of the readers, so that the last change also sets the modes.
         self.shared.readers.inspect(|readers| {
-            self.shared.modes.set(Modes::RECORDS, !readers.is_empty());
-            self.shared
-                .modes
-                .set(Modes::FRAMES, readers.iter().any(|reader| reader.reads_frames()));
-            self.shared.modes.set(Modes::LATE, readers.iter().any(|reader| reader.reads_late()));
+            let modes = &self.shared.modes;
+            modes.set(Modes::RECORDS, !readers.is_empty());
+            modes.set(Modes::UNSAMPLED, readers.iter().any(|reader| reader.reads_unsampled()));
+            modes.set(Modes::FRAMES, readers.iter().any(|reader| reader.reads_frames()));
+            modes.set(Modes::LATE, readers.iter().any(|reader| reader.reads_late()));
         });
     }
 }

@@ -90,6 +90,9 @@ impl ServerTelemetry {
         let method = facts.method.unwrap_or_else(|| operation.method());
         let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
         let trace = self.trace_of(meta, principal, facts);
+        if !self.telemetry.may_record(trace.as_ref()) {
+            return None;
+        }
         let client =
             || caller.client.as_ref().and_then(|raw| serde_json::from_str(raw.as_str()).ok());
         let target = operation.target();

@@ -18,6 +18,8 @@ impl Modes {
     pub const TRACES: Self = Self(1 << 3);
     /// A reader may want a call only when it has ended.
     pub const LATE: Self = Self(1 << 4);
+    /// A reader may want the records of calls that are not sampled.
+    pub const UNSAMPLED: Self = Self(1 << 5);
 
     /// Whether everything is off.
     pub fn is_empty(self) -> bool {

@@ -2,6 +2,8 @@
 
 #[path = "telemetry/collector.rs"]
 mod collector;
+#[path = "telemetry/late.rs"]
+mod late;
 #[path = "telemetry/rounds.rs"]
 mod rounds;
 

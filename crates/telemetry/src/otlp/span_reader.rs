@@ -41,6 +41,10 @@ impl RecordReader for SpanReader {
         self.keeps(end)
     }
 
+    fn reads_unsampled(&self) -> bool {
+        false
+    }
+
     fn reads_notifications(&self) -> bool {
         true
     }

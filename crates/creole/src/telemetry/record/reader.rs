@@ -38,6 +38,12 @@ pub trait RecordReader: Send + Sync {
         false
     }
 
+    /// Whether the reader may ever [want](Self::wants) a call that is not sampled. Asked once, when it subscribes.
+    /// Without such a reader, a call that is not sampled costs less.
+    fn reads_unsampled(&self) -> bool {
+        true
+    }
+
     /// Whether the reader is also asked about notifications of clients. They end when they arrive.
     fn reads_notifications(&self) -> bool {
         false
