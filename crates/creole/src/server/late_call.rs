@@ -1,29 +1,20 @@
 //! What is kept of a call that no reader wants at its start, for readers that want it if it fails or is slow.
 
-use std::sync::Arc;
-
 use creole_proto::operation::{Caller, Operation};
 
-use crate::call::CallTelemetry;
 use crate::telemetry::facts::RequestFacts;
-use crate::telemetry::trace::{CallTrace, IncomingTrace, TraceHeaders, TraceSettings};
+use crate::telemetry::trace::{CallTrace, IncomingTrace, TraceSettings};
 
 /// What is kept of a call that has no record.
 pub(super) struct LateCall {
     target: Box<str>,
     facts: RequestFacts,
-    headers: Option<Arc<TraceHeaders>>,
 }
 
 impl LateCall {
     /// What is kept of a call.
-    pub(super) fn of(
-        operation: &Operation,
-        call: &CallTelemetry,
-        facts: RequestFacts,
-    ) -> Box<Self> {
-        let target = operation.target().into();
-        Box::new(Self { target, facts, headers: call.trace_headers.clone() })
+    pub(super) fn of(operation: &Operation, facts: RequestFacts) -> Self {
+        Self { target: operation.target().into(), facts }
     }
 
     pub(super) fn target(&self) -> &str {
@@ -42,7 +33,7 @@ impl LateCall {
         is_known: bool,
     ) -> Option<CallTrace> {
         let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
-        let received = IncomingTrace::read(meta, self.headers.as_deref());
+        let received = IncomingTrace::read(meta, self.facts.trace_headers.as_deref());
         settings.late_call(received, is_known)
     }
 }

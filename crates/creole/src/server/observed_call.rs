@@ -27,11 +27,11 @@ impl ServiceCore {
         started: Started,
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
-        mut facts: RequestFacts,
+        facts: RequestFacts,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let (server, operation) = (Arc::clone(&self.telemetry), &started.operation);
         let record = server.start_record(operation, &started.caller, &origin.principal, &facts);
-        let (headers, transport) = (facts.trace_headers.take(), facts.transport.into());
+        let (headers, transport) = (facts.trace_headers.clone(), facts.transport.into());
         let telemetry = server.call_telemetry(record, headers, transport);
         let method = facts.method.unwrap_or_else(|| operation.method());
         let late = server.keep_late(operation, &telemetry, facts);
@@ -50,7 +50,7 @@ struct ObservedCall {
     started: Instant,
     canceller: Canceller,
     /// What a reader may want at the end of the call.
-    late: Option<Box<LateCall>>,
+    late: Option<LateCall>,
     is_ended: bool,
 }
 
@@ -60,7 +60,7 @@ impl ObservedCall {
         server: Arc<ServerTelemetry>,
         method: &'static str,
         call: &Canceller,
-        late: Option<Box<LateCall>>,
+        late: Option<LateCall>,
     ) -> Self {
         if let Some(record) = call.record() {
             record.report_start();

@@ -110,7 +110,7 @@ impl ServerTelemetry {
         if !self.telemetry.modes().contains(Modes::TRACES) {
             return None;
         }
-        let received = IncomingTrace::read(meta, facts.trace_headers.as_ref());
+        let received = IncomingTrace::read(meta, facts.trace_headers.as_deref());
         if received.is_malformed {
             self.telemetry.metrics().count(&table::TRACE_CONTEXT_INVALID, &[]);
         }
@@ -121,7 +121,7 @@ impl ServerTelemetry {
     pub(super) fn call_telemetry(
         &self,
         record: Option<Arc<CallRecord>>,
-        trace_headers: Option<TraceHeaders>,
+        trace_headers: Option<Arc<TraceHeaders>>,
         transport: NetworkTransport,
     ) -> Arc<CallTelemetry> {
         let is_traced = self.traces();
@@ -129,7 +129,7 @@ impl ServerTelemetry {
         if record.is_none() && trace_headers.is_none() {
             return self.unrecorded(transport);
         }
-        let (metrics, trace_headers) = (self.metrics().cloned(), trace_headers.map(Arc::new));
+        let metrics = self.metrics().cloned();
         Arc::new(CallTelemetry { record, metrics, is_traced, trace_headers, transport })
     }
 
@@ -152,9 +152,9 @@ impl ServerTelemetry {
         operation: &Operation,
         call: &CallTelemetry,
         facts: RequestFacts,
-    ) -> Option<Box<LateCall>> {
+    ) -> Option<LateCall> {
         let is_wanted = self.telemetry.modes().contains(Modes::LATE) && call.record.is_none();
-        is_wanted.then(|| LateCall::of(operation, call, facts))
+        is_wanted.then(|| LateCall::of(operation, facts))
     }
 
     /// Reports a call at its end, if a reader wants it only now.

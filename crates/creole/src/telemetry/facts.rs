@@ -69,7 +69,7 @@ pub struct RequestFacts {
     /// Where the call comes from.
     pub via: Via,
     /// The trace context in the headers of the request.
-    pub trace_headers: Option<TraceHeaders>,
+    pub trace_headers: Option<Arc<TraceHeaders>>,
     /// The message, if a reader may want messages.
     pub frame: Option<Arc<str>>,
 }

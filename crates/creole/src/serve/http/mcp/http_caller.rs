@@ -140,17 +140,16 @@ impl<'a> HttpCaller<'a> {
 }
 
 /// The trace context in the headers of a request, if it has one.
-fn trace_headers(head: &RequestHead) -> Option<TraceHeaders> {
+fn trace_headers(head: &RequestHead) -> Option<Arc<TraceHeaders>> {
     let text = |name| -> Option<Box<str>> {
         let values = head.headers.get_all(name).map(String::from_utf8_lossy);
         let values: Vec<_> = values.collect();
         (!values.is_empty()).then(|| values.join(",").into())
     };
     let traceparent = text("traceparent");
-    traceparent.is_some().then(|| TraceHeaders {
-        traceparent,
-        tracestate: text("tracestate"),
-        baggage: text("baggage"),
+    traceparent.is_some().then(|| {
+        let (tracestate, baggage) = (text("tracestate"), text("baggage"));
+        Arc::new(TraceHeaders { traceparent, tracestate, baggage })
     })
 }
 
