@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
 use crate::chain::BoxFuture;
-use crate::client::transport::tls::{Encrypted, TlsClient};
+use crate::tls::{Encrypted, TlsClient};
 
 /// Encrypts the connections to a server, if it has the means.
 #[derive(Clone, Debug)]
