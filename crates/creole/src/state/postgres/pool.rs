@@ -117,7 +117,7 @@ impl PostgresPool {
     }
 
     /// Waits for a connection that is ready for a statement.
-    async fn lease(&self, query: &Query, deadline: Instant) -> Result<Lease<'_>> {
+    async fn lease(&self, query: &Query, deadline: Instant) -> Result<ConnectionLease<'_>> {
         let permit = match timeout_at(deadline, self.connections.acquire()).await {
             Ok(Ok(permit)) => permit,
             Ok(Err(_)) => return Err(StateError::Stopped),
@@ -135,7 +135,7 @@ impl PostgresPool {
             }
         };
         match timeout_at(deadline, connection.get_ready(query)).await {
-            Ok(Ok(())) => Ok(Lease { pool: self, connection, _permit: permit }),
+            Ok(Ok(())) => Ok(ConnectionLease { pool: self, connection, _permit: permit }),
             Ok(Err(failure)) => Err(self.unavailable(failure.problem())),
             Err(_) => Err(self.unavailable(&self.no_answer())),
         }
@@ -182,13 +182,13 @@ impl PostgresPool {
 }
 
 /// A connection for one statement. It is closed unless it is released, because the statement may still run.
-struct Lease<'a> {
+struct ConnectionLease<'a> {
     pool: &'a PostgresPool,
     connection: PostgresConnection,
     _permit: SemaphorePermit<'a>,
 }
 
-impl Lease<'_> {
+impl ConnectionLease<'_> {
     fn connection(&self) -> &PostgresConnection {
         &self.connection
     }
