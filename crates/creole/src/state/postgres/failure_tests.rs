@@ -122,6 +122,22 @@ async fn a_server_that_crashes_and_restarts_is_connected_again() {
 }
 
 #[tokio::test]
+async fn versions_grow_when_a_failover_lost_the_last_ones() {
+    let Some(server) = shared() else { return };
+    let database = server.create_database();
+    let state = open_patient(server, &database).await;
+    let version = write_eventually(&state).await;
+    // A standby that becomes the primary may lack the last writes, and all connections break.
+    server.run_sql(&database, "ALTER SEQUENCE creole.entry_versions RESTART WITH 5");
+    let connections = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+        WHERE datname = current_database() AND usename = 'creole'";
+    assert_eq!(server.run_sql(&database, connections), "1");
+    let is_written = async || state.put("b", text("x"), None).await.ok();
+    let later = eventually_async("a write works", is_written).await;
+    assert!(later > version, "{later} after {version}");
+}
+
+#[tokio::test]
 async fn a_read_only_server_is_read_and_refuses_changes() {
     let Some(server) = TestServer::start() else { return };
     let state = open(&server, "state").await;

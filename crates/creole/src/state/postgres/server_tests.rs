@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use creole_oauth::secret::SecretText;
 use creole_test_wait::eventually_async;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::task::JoinSet;
 
 use super::super::conformance::count_to;
@@ -157,10 +158,10 @@ async fn the_counts_match_the_rows_after_concurrent_changes() {
             for round in 0..40usize {
                 let key = format!("key {}", (writer * 7 + round * 3) % 11);
                 let value = Bytes::from(vec![7; round * 5]);
-                let ttl = Some(Duration::from_millis(if round % 2 == 0 { 3 } else { 60_000 }));
-                let keep = LogRetention { entries: 2 + round % 3, ttl: ttl.unwrap() };
+                let ttl = if round % 2 == 0 { Duration::from_millis(3) } else { MINUTE };
+                let keep = LogRetention { entries: 2 + round % 3, ttl };
                 match round % 5 {
-                    0 | 1 => drop(state.put(&key, value, ttl).await.unwrap()),
+                    0 | 1 => drop(state.put(&key, value, Some(ttl)).await.unwrap()),
                     2 => drop(state.append(&key, value, keep).await.unwrap()),
                     3 => drop(state.remove(&key).await.unwrap()),
                     _ => drop(state.remove_log(&key).await.unwrap()),
@@ -214,6 +215,26 @@ async fn a_wrong_configuration_is_refused_without_its_secrets() {
     assert!(error.contains("database \"none\" does not exist"), "{error}");
     let error = refusal(server.settings("state", "Team")).await;
     assert!(error.contains("the name of the cluster is \"Team\""), "{error}");
+}
+
+#[tokio::test]
+async fn an_encrypted_server_is_verified() {
+    let Some(mut server) = TestServer::start() else { return };
+    let CertifiedKey { cert, signing_key } =
+        generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let address = server.encrypt(&cert.pem(), &signing_key.serialize_pem());
+    let settings = TestServer::encrypted_settings(&address).timeout(MINUTE / 2);
+    let trusting = settings.clone().ca_certificates(cert.pem());
+    let state = State::postgres(trusting, StateLimits::default()).await.unwrap();
+    state.put("a", text("x"), None).await.unwrap();
+    let encrypted = "SELECT bool_and(s.ssl) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)
+        WHERE a.usename = 'creole'";
+    assert_eq!(server.run_sql("state", encrypted), "t");
+    let error = refusal(settings.clone()).await;
+    assert!(error.contains("error performing TLS handshake"), "{error}");
+    let other = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let error = refusal(settings.ca_certificates(other.cert.pem())).await;
+    assert!(error.contains("error performing TLS handshake"), "{error}");
 }
 
 #[tokio::test]

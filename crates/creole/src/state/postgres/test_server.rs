@@ -1,6 +1,7 @@
-//! A real PostgreSQL server for tests. It has its own folder, and only a Unix socket in it.
+//! A real PostgreSQL server for tests. It has its own folder with a Unix socket, and no port before it is encrypted.
 
-use std::os::unix::fs::chown;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -37,6 +38,9 @@ const SUPERVISOR: &str = r#"
 pub(in super::super) struct TestServer {
     programs: PathBuf,
     folder: PathBuf,
+    /// Part of the name of its socket, and its port once it is encrypted.
+    port: u16,
+    is_encrypted: bool,
     supervisors: Vec<Child>,
 }
 
@@ -68,7 +72,8 @@ impl TestServer {
         if geteuid().is_root() {
             chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
         }
-        let mut server = Self { programs, folder, supervisors: vec![] };
+        let mut server =
+            Self { programs, folder, port: 5432, is_encrypted: false, supervisors: vec![] };
         let mut make = server.command("initdb");
         make.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--username=owner", "--pgdata"]);
         run(make.arg(server.data()));
@@ -102,6 +107,31 @@ impl TestServer {
         format!("postgres:///{database}?host={}&user=creole", self.folder.display())
     }
 
+    /// Accepts encrypted connections on a port from now on, with this certificate and key in PEM form. Returns the
+    /// address of a database with the port.
+    pub(super) fn encrypt(&mut self, certificate: &str, key: &str) -> String {
+        let rules = "local all owner trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+        let files = [("server.crt", certificate), ("server.key", key), ("pg_hba.conf", rules)];
+        for (name, text) in files {
+            let path = self.data().join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+            if geteuid().is_root() {
+                chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        self.end();
+        self.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        self.is_encrypted = true;
+        self.resume();
+        format!("postgres://creole@127.0.0.1:{}/state?sslmode=require", self.port)
+    }
+
+    /// The settings for an address of [`Self::encrypt`].
+    pub(super) fn encrypted_settings(address: &str) -> PostgresSettings {
+        PostgresSettings::new(address).password(SecretText::new(PASSWORD))
+    }
+
     /// Runs SQL as the superuser. Returns the output without headings.
     #[track_caller]
     pub(super) fn run_sql(&self, database: &str, sql: &str) -> String {
@@ -115,7 +145,7 @@ impl TestServer {
             "ON_ERROR_STOP=1",
         ]);
         psql.args(["--username=owner", "--dbname", database, "--command", sql, "--host"]);
-        run(psql.arg(&self.folder))
+        run(psql.arg(&self.folder).arg("--port").arg(self.port.to_string()))
     }
 
     /// Ends the server immediately, with all connections, as a crash does.
@@ -130,10 +160,13 @@ impl TestServer {
         let mut supervisor = self.command("/bin/sh");
         supervisor.args(["-c", SUPERVISOR, "sh"]).arg(&self.folder);
         supervisor.arg(self.programs.join("postgres")).arg("-D").arg(self.data());
-        supervisor.arg("-k").arg(&self.folder);
-        for setting in
-            ["fsync=off", "shared_buffers=16MB", "listen_addresses=", "log_min_messages=panic"]
-        {
+        supervisor.arg("-k").arg(&self.folder).arg("-p").arg(self.port.to_string());
+        let network: &[&str] = match self.is_encrypted {
+            true => &["listen_addresses=127.0.0.1", "ssl=on"],
+            false => &["listen_addresses="],
+        };
+        let settings = ["fsync=off", "shared_buffers=16MB", "log_min_messages=panic"];
+        for setting in settings.iter().chain(network) {
             supervisor.args(["-c", setting]);
         }
         // A signal to the group of the test process does not reach it.
@@ -141,7 +174,8 @@ impl TestServer {
         self.supervisors.push(supervisor.spawn().unwrap());
         eventually("the server is ready", || {
             let mut question = self.command("pg_isready");
-            question.arg("--host").arg(&self.folder).status().unwrap().success()
+            question.arg("--host").arg(&self.folder).arg("--port").arg(self.port.to_string());
+            question.status().unwrap().success()
         });
     }
 
