@@ -32,7 +32,7 @@ use tokio_postgres::types::FromSql;
 use super::topics::{Subscription, Topics};
 use super::{Result, StateError, StateLimits};
 use crate::sync::Mutex;
-use connection::{Parameters, Query};
+use connection::{PostgresQuery, StatementParameters};
 use failure::ConnectFailure;
 use messages::MessageFeed;
 use pool::PostgresPool;
@@ -113,7 +113,11 @@ impl PostgresState {
         &self.shared.pool.settings().name
     }
 
-    async fn query(&self, query: &Query, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+    async fn query(
+        &self,
+        query: &PostgresQuery,
+        parameters: StatementParameters<'_>,
+    ) -> Result<Vec<Row>> {
         self.shared.pool.query(query, parameters).await
     }
 

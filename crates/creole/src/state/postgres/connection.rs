@@ -13,14 +13,14 @@ use super::settings::CheckedSettings;
 
 /// A statement with the types of its parameters.
 #[derive(Debug)]
-pub(super) struct Query {
+pub(super) struct PostgresQuery {
     pub(super) sql: &'static str,
     pub(super) types: &'static [Type],
     /// Whether it may change something.
     pub(super) is_change: bool,
 }
 
-pub(super) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub(super) type StatementParameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A connection for exclusive use. Dropping it closes it.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl PostgresConnection {
     }
 
     /// Gets ready for a statement, without running it: nothing of a change is sent yet.
-    pub(super) async fn get_ready(&mut self, query: &Query) -> Result<(), ConnectFailure> {
+    pub(super) async fn get_ready(&mut self, query: &PostgresQuery) -> Result<(), ConnectFailure> {
         if query.is_change && self.is_read_only {
             self.is_read_only = schema::prepare(&self.client).await?;
         }
@@ -77,8 +77,8 @@ impl PostgresConnection {
     /// Runs a statement in one round trip.
     pub(super) async fn run(
         &self,
-        query: &Query,
-        parameters: Parameters<'_>,
+        query: &PostgresQuery,
+        parameters: StatementParameters<'_>,
     ) -> Result<Vec<Row>, Error> {
         match self.statements.get(query.sql) {
             Some(statement) => self.client.query(statement, parameters).await,

@@ -6,17 +6,17 @@ use bytes::Bytes;
 use tokio_postgres::types::Type;
 
 use super::super::{Condition, Namespace, Result, StateEntry, StateError};
-use super::connection::Query;
+use super::connection::PostgresQuery;
 use super::{PostgresState, lock_number, microseconds, positive, signed, time_to_live};
 
-const GET: Query = Query {
+const GET: PostgresQuery = PostgresQuery {
     sql: "SELECT value, version FROM creole.entries
           WHERE cluster = $1 AND space = $2 AND key = $3 AND (expires IS NULL OR expires > creole.moment($4))",
     types: &[Type::TEXT, Type::INT2, Type::BYTEA, Type::INT8],
     is_change: false,
 };
 
-const WRITE: Query = Query {
+const WRITE: PostgresQuery = PostgresQuery {
     sql: "SELECT creole.write_entry($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     types: &[
         Type::TEXT,
@@ -33,7 +33,7 @@ const WRITE: Query = Query {
     is_change: true,
 };
 
-const TOUCH: Query = Query {
+const TOUCH: PostgresQuery = PostgresQuery {
     sql: "WITH present AS MATERIALIZED (SELECT creole.moment($6) AS moment)
           UPDATE creole.entries e SET expires = present.moment + $5 FROM present
           WHERE e.cluster = $1 AND e.space = $2 AND e.key = $3 AND ($4 IS NULL OR e.version = $4)
@@ -43,7 +43,7 @@ const TOUCH: Query = Query {
     is_change: true,
 };
 
-const REMOVE: Query = Query {
+const REMOVE: PostgresQuery = PostgresQuery {
     sql: "SELECT creole.remove_entry($1, $2, $3, $4, $5)",
     types: &[Type::TEXT, Type::INT2, Type::BYTEA, Type::INT8, Type::INT8],
     is_change: true,

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use tokio_postgres::types::Type;
 
 use super::super::{LogRetention, Result, StateError};
-use super::connection::Query;
+use super::connection::PostgresQuery;
 use super::{PostgresState, lock_number, microseconds, positive, signed, time_to_live};
 
-const APPEND: Query = Query {
+const APPEND: PostgresQuery = PostgresQuery {
     sql: "SELECT creole.append_entry($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     types: &[
         Type::TEXT,
@@ -27,7 +27,7 @@ const APPEND: Query = Query {
 };
 
 /// One statement, so that the log and its entries are of one moment. The first row exists whenever the log does.
-const READ_AFTER: Query = Query {
+const READ_AFTER: PostgresQuery = PostgresQuery {
     sql: "WITH present AS MATERIALIZED (SELECT creole.moment($5) AS moment),
           log AS MATERIALIZED (
               SELECT l.id, l.last, coalesce(
@@ -46,7 +46,7 @@ const READ_AFTER: Query = Query {
     is_change: false,
 };
 
-const REMOVE: Query = Query {
+const REMOVE: PostgresQuery = PostgresQuery {
     sql: "SELECT creole.remove_log($1, $2, $3, $4)",
     types: &[Type::TEXT, Type::BYTEA, Type::INT8, Type::INT8],
     is_change: true,

@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 
 use super::super::topics::{Subscription, Topics};
 use super::super::{Result, StateError};
-use super::connection::Query;
+use super::connection::PostgresQuery;
 use super::pool::PostgresPool;
 use super::signed;
 use crate::random;
@@ -23,17 +23,17 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const READ_BATCH: usize = 64;
 const MAX_PAGES: usize = 17;
 
-const PUBLISH: Query = Query {
+const PUBLISH: PostgresQuery = PostgresQuery {
     sql: "SELECT creole.publish_message($1, $2, $3, $4)",
     types: &[Type::TEXT, Type::INT8, Type::BYTEA, Type::BYTEA],
     is_change: true,
 };
 
-const HEAD: Query =
-    Query { sql: "SELECT creole.message_head($1)", types: &[Type::TEXT], is_change: true };
+const HEAD: PostgresQuery =
+    PostgresQuery { sql: "SELECT creole.message_head($1)", types: &[Type::TEXT], is_change: true };
 
 /// One statement, so that the head and the messages are of one moment. Own messages were delivered already.
-const READ: Query = Query {
+const READ: PostgresQuery = PostgresQuery {
     sql: "SELECT h.last, m.number, m.topic, m.message
           FROM creole.message_heads h LEFT JOIN LATERAL (
               SELECT n.number, CASE WHEN n.origin <> $3 THEN n.topic END AS topic,

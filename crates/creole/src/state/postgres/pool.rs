@@ -9,7 +9,7 @@ use tokio_postgres::types::FromSql;
 
 use super::super::{Result, StateError};
 use super::backoff::Backoff;
-use super::connection::{Parameters, PostgresConnection, Query};
+use super::connection::{PostgresConnection, PostgresQuery, StatementParameters};
 use super::failure::{ConnectFailure, StatementFailure};
 use super::settings::CheckedSettings;
 use crate::chain::BoxFuture;
@@ -58,13 +58,17 @@ impl PostgresPool {
     /// which the futures of other backends should not reserve room for.
     pub(super) fn query<'a>(
         &'a self,
-        query: &'a Query,
-        parameters: Parameters<'a>,
+        query: &'a PostgresQuery,
+        parameters: StatementParameters<'a>,
     ) -> BoxFuture<'a, Result<Vec<Row>>> {
         Box::pin(self.run(query, parameters))
     }
 
-    async fn run(&self, query: &Query, parameters: Parameters<'_>) -> Result<Vec<Row>> {
+    async fn run(
+        &self,
+        query: &PostgresQuery,
+        parameters: StatementParameters<'_>,
+    ) -> Result<Vec<Row>> {
         let Ok(_operation) = self.operations.try_acquire() else {
             return Err(self.unavailable(&format!("{MAX_OPERATIONS} operations wait already")));
         };
@@ -117,7 +121,7 @@ impl PostgresPool {
     }
 
     /// Waits for a connection that is ready for a statement.
-    async fn lease(&self, query: &Query, deadline: Instant) -> Result<ConnectionLease<'_>> {
+    async fn lease(&self, query: &PostgresQuery, deadline: Instant) -> Result<ConnectionLease<'_>> {
         let permit = match timeout_at(deadline, self.connections.acquire()).await {
             Ok(Ok(permit)) => permit,
             Ok(Err(_)) => return Err(StateError::Stopped),
