@@ -183,7 +183,7 @@ fn the_configuration_of_every_file_of_values_is_accepted() {
         let manifests = chart.manifests(&values);
         let check =
             &of_kind(&manifests, "Deployment")["spec"]["template"]["spec"]["initContainers"][0];
-        let text = without_shared_state(&configuration(&manifests), &values);
+        let text = configuration(&manifests);
         let local = secrets.display().to_string();
         let text = text.replace("/run/secrets/creole-tls", &local);
         fs::write(folder.path().join("creole.toml"), text.replace("/run/secrets/creole", &local))
@@ -200,26 +200,6 @@ fn the_configuration_of_every_file_of_values_is_accepted() {
     // The address is reachable, and these values say nothing about callers.
     let [(name, reason)] = refused.as_slice() else { panic!("{refused:#?}") };
     assert!(name == "defaults" && reason.contains("[auth]"), "{name}: {reason}");
-}
-
-/// The configuration without the lines of the shared state, which must be those of the values.
-#[track_caller]
-fn without_shared_state(text: &str, values: &Path) -> String {
-    let is_shared =
-        |line: &&str| line.starts_with("url = ") || line.starts_with("password_file = ");
-    let (state, rest) = text.split_once("[state]\n").unwrap();
-    let (lines, others) = rest.split_once("\n\n").unwrap();
-    let shared: Vec<&str> = lines.lines().filter(is_shared).collect();
-    let kept: Vec<&str> = lines.lines().filter(|line| !is_shared(line)).collect();
-    let password = "password_file = \"/run/secrets/creole/state-password\"";
-    let expected: &[&str] = match values.file_stem().unwrap().to_str().unwrap() {
-        "replicas" => &["url = \"valkeys://creole@valkey.databases.svc:6380/0\"", password],
-        "postgres" => &["url = \"postgres://creole@postgres.databases.svc:5432/creole\"", password],
-        "autoscaling" => &["url = \"postgres://creole@postgres.databases.svc:5432/creole\""],
-        _ => &[],
-    };
-    assert_eq!(shared, expected, "{}", values.display());
-    format!("{state}[state]\n{}\n\n{others}", kept.join("\n"))
 }
 
 /// The files that the configurations name.
