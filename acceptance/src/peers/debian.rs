@@ -13,7 +13,7 @@ use super::process;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Installs a package. `remedy` says what to do where that is not possible.
-pub fn install_package(package: &str, remedy: &str) -> Result<(), Missing> {
+pub(super) fn install_package(package: &str, remedy: &str) -> Result<(), Missing> {
     if !geteuid().is_root() || !Path::new("/usr/bin/apt-get").exists() {
         return Err(Missing(format!("the programs of {package} are needed; {remedy}")));
     }
