@@ -7,7 +7,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-pub use store::{ReplicaStore, each_store};
+pub use store::{ReplicaStore, StoreServer, each_store};
 pub use valkey_server::ValkeyServer;
 
 use crate::http::ListeningServer;
