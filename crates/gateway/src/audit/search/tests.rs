@@ -92,11 +92,14 @@ fn a_name_is_not_found_in_another_member() {
     ];
     fs::write(&file, lines.join("\n")).unwrap();
     let files = [file];
-    let find = |query: &AuditQuery| search(&files, query).unwrap().lines;
+    let find = |query: &AuditQuery| -> Vec<String> {
+        let lines = search(&files, query).unwrap().lines;
+        lines.into_iter().map(|line| line.to_string()).collect()
+    };
     let of = |name: &str| AuditQuery { principal: Some(name.to_owned()), ..query() };
-    assert_eq!(find(&of("eve")), [lines[1].into()]);
-    assert_eq!(find(&of("e\u{202e}ve")), [lines[4].into()]);
-    assert_eq!(find(&AuditQuery { tool: Some("x".to_owned()), ..query() }), []);
+    assert_eq!(find(&of("eve")), [lines[1]]);
+    assert_eq!(find(&of("e\u{202e}ve")), [lines[4]]);
+    assert_eq!(find(&AuditQuery { tool: Some("x".to_owned()), ..query() }), [""; 0]);
     assert_eq!(find(&query()).len(), 4);
 }
 
@@ -182,7 +185,7 @@ fn invalid_cursors_and_files_are_errors() {
         assert!(matches!(search(&files, &query), Err(SearchError::Cursor)), "{cursor}");
     }
     let end = AuditQuery { cursor: Some("end".to_owned()), ..query() };
-    assert_eq!(search(&files, &end).unwrap().lines, []);
+    assert!(search(&files, &end).unwrap().lines.is_empty());
     let error = search(&[folder.path().join("none")], &query()).unwrap_err();
     assert!(error.to_string().contains("none"), "{error}");
     let many: Vec<_> = (0..17).map(|it| folder.path().join(format!("log{it}"))).collect();
