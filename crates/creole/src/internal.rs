@@ -172,7 +172,7 @@ pub mod scopes {
 
 /// Digests.
 pub mod seal {
-    pub use crate::seal::digest;
+    pub use crate::secrets::digest;
 }
 
 /// The limits of skills.

@@ -235,6 +235,7 @@ mod replicas;
 mod schema;
 mod scopes;
 mod seal;
+mod secrets;
 pub mod serve;
 mod server;
 pub mod state;
@@ -255,7 +256,8 @@ pub use item::tool::{Handler, IntoToolResult, Json, Tool, ToolError};
 pub use principal::{Principal, TokenIdentity, TokenMethod};
 pub use registry::{Registry, WeakRegistry};
 pub use schema::Schema;
-pub use seal::{Sealer, Secrets};
+pub use seal::Sealer;
+pub use secrets::Secrets;
 pub use server::{Server, Service};
 pub use task::{TaskLimits, TaskSupport};
 

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::credential_files::keys::NewKey;
 use super::*;
-use crate::seal::digest;
+use crate::secrets::digest;
 
 mod flood;
 mod silence;

@@ -13,7 +13,7 @@ use super::form_schema::form_schema;
 use crate::call::Context;
 use crate::item::tool::ToolError;
 use crate::schema::Schema;
-use crate::seal::digest;
+use crate::secrets::digest;
 
 /// The user's response to an elicitation.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -9,7 +9,8 @@ use creole_proto::wire::{Object, Raw, canonical};
 use serde_json::json;
 
 use crate::call::{Call, Round};
-use crate::seal::{Purpose, SealError, Sealer, digest};
+use crate::seal::{Purpose, SealError, Sealer};
+use crate::secrets::digest;
 
 /// The round that a client's retry carries: the sealed state of earlier rounds and the new responses.
 pub(crate) fn open_round(call: &Call, sealer: &Sealer) -> Result<Round, Fault> {

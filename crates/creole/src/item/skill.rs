@@ -18,7 +18,7 @@ use creole_proto::wire::{Raw, hex};
 use crate::item::front_matter::{Members, Node};
 use crate::item::resource::Resource;
 use crate::item::{front_matter, media};
-use crate::seal;
+use crate::secrets;
 
 pub use error::SkillError;
 pub(crate) use paths::SCHEME;
@@ -145,7 +145,7 @@ impl SkillFile {
         resource.definition.description = about.map(str::to_owned);
         resource.definition.size = Some(bytes.len() as u64);
         let definition = Arc::new((&resource.definition).into());
-        let digest = String::from("sha256:") + &hex(&seal::digest(bytes));
+        let digest = String::from("sha256:") + &hex(&secrets::digest(bytes));
         Self { path, digest, resource, definition }
     }
 

@@ -1,7 +1,7 @@
 //! A state in a PostgreSQL database, which several machines may share. Every change is one statement: a function of the
 //! schema, which is a transaction of its own. The clock of the server decides what has expired.
 
-mod backoff;
+mod connect_attempts;
 mod connection;
 mod encryption;
 mod entries;

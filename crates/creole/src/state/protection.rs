@@ -11,7 +11,7 @@ use bytes::Bytes;
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305, XNonce};
 
 use crate::random;
-use crate::seal::{Secrets, digest};
+use crate::secrets::{Secrets, digest};
 use crate::state::{Result, StateError};
 use crate::sync::RwLock;
 

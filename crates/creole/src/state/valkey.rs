@@ -4,7 +4,6 @@
 //! the messages; both are opened again when they are lost. An operation is sent at most once.
 
 mod address;
-mod backoff;
 mod changes;
 mod commands;
 mod connect;
@@ -13,6 +12,7 @@ mod failure;
 mod keys;
 mod logs;
 mod messages;
+mod reconnect_pause;
 mod scripts;
 mod server_check;
 mod settings;
@@ -103,6 +103,17 @@ impl ValkeyShared {
     /// The error of a result that no script of this version returns.
     fn unreadable(&self, problem: &str) -> StateError {
         self.commands.unavailable(&format!("its response is not understood: {problem}"), true)
+    }
+}
+
+impl ValkeySettings {
+    /// Checks the settings without a connection.
+    ///
+    /// # Errors
+    /// The reason, which contains no secret.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        let keys = Keys::new(&self.name)?;
+        ConnectPlan::new(self, keys.any().to_owned()).map(drop)
     }
 }
 

@@ -11,7 +11,7 @@ use super::record::TaskRecord;
 use super::store::{TaskChange, TaskKey};
 use super::{TaskShared, Tasks};
 use crate::call::Call;
-use crate::seal::digest;
+use crate::secrets::digest;
 use crate::sync::Mutex;
 
 /// How many bytes of the digest identify a task.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TaskLimits;
 use super::record::TaskRecord;
-use crate::seal::digest;
+use crate::secrets::digest;
 use crate::state::{State, StateError, Subscription};
 
 /// How long a process counts as working on its tasks after its last heartbeat.

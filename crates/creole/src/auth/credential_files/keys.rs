@@ -19,7 +19,7 @@ use crate::auth::error::AuthError;
 use crate::auth::secret::{Secret, SecretRef};
 use crate::auth::{Digest, random};
 use crate::principal::Principal;
-use crate::seal::digest;
+use crate::secrets::digest;
 
 /// What the keys of this program begin with.
 pub(crate) const KEY_PREFIX: &str = "creole_";

@@ -24,7 +24,7 @@ use crate::auth::resource::ProtectedResource;
 use crate::auth::single_flight::SingleFlight;
 use crate::auth::{Digest, random};
 use crate::principal::{Principal, TokenIdentity, TokenMethod};
-use crate::seal::digest;
+use crate::secrets::digest;
 use crate::state::State;
 
 /// How long a refused token is refused without being verified.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client};
 
-use super::backoff::Backoff;
+use super::connect_attempts::ConnectAttempts;
 use super::failure::ConnectFailure;
 use super::messages::MessageFeed;
 
@@ -19,7 +19,7 @@ const STABLE_TIME: Duration = Duration::from_secs(10);
 
 /// Listens while the state exists, and connects again when the connection is lost.
 pub(super) async fn listen(feed: Arc<MessageFeed>) {
-    let mut backoff = Backoff::default();
+    let mut attempts = ConnectAttempts::default();
     loop {
         while !feed.has_listeners() {
             sleep(IDLE_INTERVAL).await;
@@ -32,14 +32,14 @@ pub(super) async fn listen(feed: Arc<MessageFeed>) {
         // Messages may have come while nobody listened.
         feed.wake();
         if started.elapsed() >= STABLE_TIME {
-            backoff.record_success();
+            attempts.record_success();
         }
         // Logged once, not with every attempt.
-        if backoff.record_failure(Instant::now()) {
+        if attempts.record_failure(Instant::now()) {
             let store = &feed.pool().settings().store;
             tracing::warn!(%store, problem, "no notifications of messages; polling for them");
         }
-        sleep(backoff.remaining_pause(Instant::now())).await;
+        sleep(attempts.remaining_pause(Instant::now())).await;
     }
 }
 

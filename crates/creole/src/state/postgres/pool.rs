@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 use super::super::{Result, StateError};
-use super::backoff::Backoff;
+use super::connect_attempts::ConnectAttempts;
 use super::connection::{PostgresConnection, PostgresQuery, StatementParameters};
 use super::failure::{ConnectFailure, StatementFailure};
 use super::settings::CheckedSettings;
@@ -29,7 +29,7 @@ pub(super) struct PostgresPool {
     operations: Semaphore,
     connections: Semaphore,
     idle: Mutex<Vec<PostgresConnection>>,
-    backoff: Mutex<Backoff>,
+    attempts: Mutex<ConnectAttempts>,
 }
 
 impl PostgresPool {
@@ -39,7 +39,7 @@ impl PostgresPool {
             operations: Semaphore::new(MAX_OPERATIONS),
             connections: Semaphore::new(MAX_CONNECTIONS),
             idle: Mutex::default(),
-            backoff: Mutex::default(),
+            attempts: Mutex::default(),
         }
     }
 
@@ -156,7 +156,7 @@ impl PostgresPool {
         &self,
         deadline: Instant,
     ) -> std::result::Result<PostgresConnection, ConnectFailure> {
-        let pause = self.backoff.lock().remaining_pause(Instant::now());
+        let pause = self.attempts.lock().remaining_pause(Instant::now());
         if pause > Duration::ZERO {
             let problem =
                 format!("the server could not be reached; the next attempt is in {pause:?}");
@@ -169,13 +169,13 @@ impl PostgresPool {
         let store = &self.settings.store;
         match &opened {
             Ok(_) => {
-                if self.backoff.lock().record_success() {
+                if self.attempts.lock().record_success() {
                     tracing::info!(%store, "the state store is connected again");
                 }
             }
             Err(failure) => {
                 // Logged once, not with every attempt.
-                if self.backoff.lock().record_failure(Instant::now()) {
+                if self.attempts.lock().record_failure(Instant::now()) {
                     let problem = failure.problem();
                     tracing::warn!(%store, problem, "cannot connect to the state store; trying again");
                 }

@@ -9,9 +9,9 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::super::{Result, StateError};
-use super::backoff::Backoff;
 use super::connect::{ConnectPlan, OpenConnection, TaskGuard};
 use super::failure::{ConnectFailure, needs_other_server, operation_error};
+use super::reconnect_pause::ReconnectPause;
 use super::server_check::check_server;
 
 /// Maximum number of operations that wait for the server. Further ones fail at once.
@@ -144,7 +144,7 @@ async fn keep_connected(
     status: watch::Sender<Status>,
     alarms: Arc<ConnectionAlarms>,
 ) {
-    let mut backoff = Backoff::default();
+    let mut pause = ReconnectPause::default();
     let mut is_first = first.is_none();
     let mut open = first;
     loop {
@@ -156,13 +156,13 @@ async fn keep_connected(
         match connect(&plan, is_first).await {
             Ok(connection) => {
                 tracing::info!(store = %plan.store, "connected to the state store");
-                (is_first, backoff) = (false, Backoff::default());
+                (is_first, pause) = (false, ReconnectPause::default());
                 status.send_replace(Status::Connected(connection.connection.clone()));
                 open = Some(connection);
             }
             Err(failure) => {
                 status.send_replace(Status::Down(failure.problem().into()));
-                backoff.wait().await;
+                pause.wait().await;
             }
         }
     }

@@ -12,9 +12,9 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::super::topics::{Subscription, Topics};
 use super::super::{Result, StateError};
 use super::ValkeyState;
-use super::backoff::Backoff;
 use super::connect::{ConnectPlan, OpenConnection, PushHandler, TaskGuard};
 use super::keys::Keys;
+use super::reconnect_pause::ReconnectPause;
 
 /// Maximum number of subscriptions that wait to be sent.
 const MAX_WAITING_SUBSCRIPTIONS: usize = 256;
@@ -124,21 +124,20 @@ struct SubscriberTask {
 
 impl SubscriberTask {
     async fn run(mut self) {
-        let mut backoff = Backoff::default();
+        let mut pause = ReconnectPause::default();
         loop {
             let failure = match self.plan.connect(Some(self.message_handler())).await {
                 Err(failure) => failure.problem().to_owned(),
                 Ok(mut open) => match self.subscribe_again(&mut open).await {
                     Err(problem) => problem.to_string(),
                     Ok(()) => {
-                        backoff = Backoff::default();
+                        pause = ReconnectPause::default();
                         self.serve(&mut open).await;
                         continue;
                     }
                 },
             };
-            let pause = backoff.wait();
-            self.refuse_requests(&failure, pause).await;
+            self.refuse_requests(&failure, pause.wait()).await;
         }
     }
 

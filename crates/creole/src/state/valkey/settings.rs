@@ -3,9 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::connect::ConnectPlan;
-use super::keys::Keys;
-
 /// How a Valkey or Redis server is reached, and which part of it is used.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -56,15 +53,6 @@ impl ValkeySettings {
             cluster: false,
             insecure: false,
         }
-    }
-
-    /// Checks the settings without a connection.
-    ///
-    /// # Errors
-    /// The reason, which contains no secret.
-    pub fn check(&self) -> Result<(), String> {
-        let keys = Keys::new(&self.name)?;
-        ConnectPlan::new(self, keys.any().to_owned()).map(drop)
     }
 
     /// Sets the password.

@@ -140,7 +140,7 @@ async fn a_principal_has_what_its_token_says() {
     assert_eq!(identity.expires_at, end);
     assert!(principal.has_role("ops") && principal.has_role("writer"));
     assert!(principal.has_scope("files:read") && !principal.has_scope("admin"));
-    assert_eq!(identity.fingerprint, crate::seal::digest(token.as_bytes())[..4]);
+    assert_eq!(identity.fingerprint, crate::secrets::digest(token.as_bytes())[..4]);
     let large = issuer.token(json!({ "scope": "a b", "department": "x".repeat(5_000) }));
     assert_eq!(verify(&verifier, &large).await, "granted oauth:corp:alice");
     let huge = issuer.token(json!({ "scope": "a b", "department": "x".repeat(9_000) }));

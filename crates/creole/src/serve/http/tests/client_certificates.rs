@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::auth::oauth::{IssuerSettings, KeySource};
 use crate::auth::{AuthSettings, Authenticator, ResourceSettings};
-use crate::seal::digest;
+use crate::secrets::digest;
 use crate::serve::http::tests::support::{Echo, PATIENCE, status, with};
 use crate::serve::http::web::tls::Certificates;
 use crate::serve::http::{

@@ -1,6 +1,6 @@
 //! TLS: a certificate and its key from files, reloaded when they change.
 
-use crate::seal::digest;
+use crate::secrets::digest;
 use crate::sync::Mutex;
 use std::fs::{File, Metadata};
 use std::io::Read;

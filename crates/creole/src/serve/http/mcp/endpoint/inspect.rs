@@ -6,7 +6,7 @@ use creole_proto::model::Implementation;
 use creole_proto::wire::hex;
 
 use super::McpEndpoint;
-use crate::seal::digest;
+use crate::secrets::digest;
 use crate::serve::http::mcp::session::Session;
 
 /// How many bytes of the digest identify a session.

@@ -9,15 +9,15 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 /// Pauses that double, each between half and all of its length, so that processes do not connect in step.
 #[derive(Debug)]
-pub(super) struct Backoff(Duration);
+pub(super) struct ReconnectPause(Duration);
 
-impl Default for Backoff {
+impl Default for ReconnectPause {
     fn default() -> Self {
         Self(SHORTEST)
     }
 }
 
-impl Backoff {
+impl ReconnectPause {
     /// Waits before the next attempt.
     pub(super) async fn wait(&mut self) {
         let pause = self.next_pause();
@@ -38,10 +38,10 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_limit() {
-        let mut backoff = Backoff::default();
+        let mut pauses = ReconnectPause::default();
         for round in 0..10u32 {
             let length = (SHORTEST * 2u32.pow(round)).min(LONGEST);
-            let pause = backoff.next_pause();
+            let pause = pauses.next_pause();
             assert!(pause >= length / 2 && pause <= length, "round {round}: {pause:?}");
         }
     }

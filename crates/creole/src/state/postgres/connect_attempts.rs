@@ -13,12 +13,12 @@ const GROWING_FAILURES: u32 = 6;
 
 /// The failed attempts since the last success.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(super) struct ConnectAttempts {
     failures: u32,
     next_attempt: Option<Instant>,
 }
 
-impl Backoff {
+impl ConnectAttempts {
     /// How long to wait before the next attempt.
     pub(super) fn remaining_pause(&self, now: Instant) -> Duration {
         self.next_attempt.map_or(Duration::ZERO, |next| next.saturating_duration_since(now))
@@ -51,17 +51,17 @@ mod tests {
 
     #[test]
     fn the_pause_grows_to_its_limit_and_ends_with_a_success() {
-        let (mut backoff, now) = (Backoff::default(), Instant::now());
-        assert_eq!(backoff.remaining_pause(now), Duration::ZERO);
+        let (mut attempts, now) = (ConnectAttempts::default(), Instant::now());
+        assert_eq!(attempts.remaining_pause(now), Duration::ZERO);
         for failure in 0..40 {
-            assert_eq!(backoff.record_failure(now), failure == 0);
+            assert_eq!(attempts.record_failure(now), failure == 0);
             let longest = LONGEST_PAUSE.min(FIRST_PAUSE * 2u32.pow(failure.min(10)));
-            let pause = backoff.remaining_pause(now);
+            let pause = attempts.remaining_pause(now);
             assert!(pause >= longest / 2 && pause <= longest, "{failure}: {pause:?}");
-            assert_eq!(backoff.remaining_pause(now + longest), Duration::ZERO);
+            assert_eq!(attempts.remaining_pause(now + longest), Duration::ZERO);
         }
-        assert!(backoff.record_success());
-        assert!(!backoff.record_success());
-        assert_eq!(backoff.remaining_pause(now), Duration::ZERO);
+        assert!(attempts.record_success());
+        assert!(!attempts.record_success());
+        assert_eq!(attempts.remaining_pause(now), Duration::ZERO);
     }
 }
