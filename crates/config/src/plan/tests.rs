@@ -21,6 +21,7 @@ mod openapi;
 mod policy;
 mod restart;
 mod servers;
+mod state;
 mod telemetry;
 mod tools;
 mod upstream;
