@@ -12,6 +12,7 @@ mod http;
 mod instructions;
 mod report;
 mod sample;
+mod scale;
 mod statistics;
 mod targets;
 
@@ -46,6 +47,12 @@ pub(crate) fn http(arguments: &[String]) -> Result<(), String> {
 pub(crate) fn gateway(arguments: &[String]) -> Result<(), String> {
     let options = Options::parse(arguments, gateway::USAGE)?;
     show(&gateway::measure(&options)?)
+}
+
+/// Measures calls with several replicas on one store, and prints the table.
+pub(crate) fn scale(arguments: &[String]) -> Result<(), String> {
+    let options = Options::parse(arguments, scale::USAGE)?;
+    show(&scale::measure(&options)?)
 }
 
 /// Counts the instructions that one `tools/call` costs, with callgrind.

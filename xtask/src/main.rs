@@ -22,6 +22,7 @@ usage: cargo xtask TASK
   bench stdio           compare Creole, rmcp, rust-mcp-sdk and bare echoes on stdio
   bench http            compare Creole, rmcp, tower-mcp and a bare responder on HTTP
   bench gateway         compare calls through Creole, other gateways and a bare relay
+  bench scale           measure calls with several replicas on one store
   bench instructions    count the instructions per call with callgrind";
 
 fn main() -> ExitCode {
@@ -47,6 +48,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
         ["bench", "stdio", ..] => bench::stdio(&arguments[2..]),
         ["bench", "http", ..] => bench::http(&arguments[2..]),
         ["bench", "gateway", ..] => bench::gateway(&arguments[2..]),
+        ["bench", "scale", ..] => bench::scale(&arguments[2..]),
         ["bench", "instructions", ..] => bench::instructions(&arguments[2..]),
         _ => Err(format!("unknown task `{}`\n{USAGE}", words.join(" "))),
     }
