@@ -41,7 +41,8 @@ impl State {
     /// A state in a Valkey or Redis server, which several machines may share. Expiry uses the server's clock.
     ///
     /// What survives a failure of the server depends on its persistence and replication. A server that cannot be
-    /// reached is tried again, and until then operations fail with [`StateError::Unavailable`].
+    /// reached is tried again, and until then operations fail with
+    /// [`StateError::Unavailable`](super::StateError::Unavailable).
     ///
     /// # Errors
     /// When the settings have no meaning, or the server refuses the password or may lose data by its settings.
@@ -54,8 +55,8 @@ impl State {
     /// A state in a PostgreSQL database, which several machines may share.
     ///
     /// The database is created before; its schema `creole` is created with the first connection. The server need not be
-    /// reachable yet: operations fail with [`StateError::Unavailable`] until it is. Values expire by the clock of the
-    /// server. Writers of several processes at a time may exceed the limits by what they write at that moment.
+    /// reachable yet: operations fail with [`StateError::Unavailable`](super::StateError::Unavailable) until it is.
+    /// Values expire by the clock of the server. Writers of several processes at a time may exceed the limits by what they write at that moment.
     ///
     /// # Errors
     /// When the settings are invalid, the server refuses the user or the encryption, or a newer version wrote the
