@@ -38,6 +38,8 @@ pub mod prometheus;
 mod release;
 mod servers;
 #[cfg(unix)]
+pub mod systemd;
+#[cfg(unix)]
 pub mod valkey;
 #[cfg(unix)]
 pub mod wordpress;

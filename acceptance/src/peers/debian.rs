@@ -1,5 +1,6 @@
 //! Packages of Debian that are installed into the system, where the tests may do that.
 
+use std::env;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -11,6 +12,28 @@ use super::process;
 
 /// How long an installation may take.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Installs a package, unless its programs are on the path. `remedy` says what to do where that is not possible.
+pub(super) fn require_programs(
+    programs: &[&str],
+    package: &str,
+    remedy: &str,
+) -> Result<(), Missing> {
+    if !are_on_path(programs) {
+        install_package(package, remedy)?;
+    }
+    match are_on_path(programs) {
+        true => Ok(()),
+        false => Err(Missing(format!("{} is not found; {remedy}", programs.join(" or ")))),
+    }
+}
+
+fn are_on_path(programs: &[&str]) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    programs
+        .iter()
+        .all(|program| env::split_paths(&path).any(|folder| folder.join(program).exists()))
+}
 
 /// Installs a package. `remedy` says what to do where that is not possible.
 pub(super) fn install_package(package: &str, remedy: &str) -> Result<(), Missing> {

@@ -112,9 +112,10 @@ pub fn install_all() -> Result<(), String> {
     jobs.extend(environments.map(|name| job(name, move || zoo::installed(name).map(drop))));
     // One after the other: the system's package manager does not run concurrently.
     #[cfg(unix)]
-    jobs.push(job("postgres, valkey, wordpress, glewlwyd, prometheus, browser", || {
+    jobs.push(job("postgres, valkey, systemd, wordpress, glewlwyd, prometheus, browser", || {
         super::postgres::programs()?;
         super::valkey::prepared()?;
+        super::systemd::prepared()?;
         super::wordpress::WordPress::prepared()?;
         super::glewlwyd::prepared()?;
         super::prometheus::prepared()?;

@@ -10,11 +10,9 @@ mod sockets;
 mod units;
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use creole_acceptance::peers::if_installed;
+use creole_acceptance::peers::{if_installed, systemd};
 use creole_acceptance::stage::stdio::repository;
 
 /// A folder of `packaging`.
@@ -22,18 +20,10 @@ fn packaging(folder: &str) -> PathBuf {
     repository().join("packaging").join(folder)
 }
 
-/// Whether a program of the Debian package `systemd` is installed. One that is missing is reported, and is a failure with
-/// `CI=true`.
+/// Whether the programs of systemd are installed. Missing ones are reported, and are a failure with `CI=true`.
 #[track_caller]
-fn has_systemd(program: &str) -> bool {
-    let mut command = Command::new(program);
-    let status = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let status = status.and_then(|status| match status.success() {
-        true => Ok(()),
-        false => Err(ErrorKind::Unsupported.into()),
-    });
-    let found = status.map_err(|error| format!("{error}; install the Debian package systemd"));
-    if_installed(program, found).is_some()
+fn has_systemd() -> bool {
+    if_installed("systemd", systemd::prepared()).is_some()
 }
 
 /// Writes a configuration with a listener, and returns its path.
