@@ -228,6 +228,13 @@ impl HandshakeClient {
         self.post(message).send(self.address).expect("a response")
     }
 
+    /// A call of a tool, to be sent by the test.
+    #[must_use]
+    pub fn written_call(&self, id: &Value, tool: &str, arguments: Value) -> Request {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.post(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+    }
+
     /// Ends the session.
     #[track_caller]
     pub fn end(&self) {

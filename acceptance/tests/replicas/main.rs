@@ -3,11 +3,14 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod history;
+mod limits;
 mod outages;
 mod rolling;
 mod secrets;
 mod sessions;
 mod store_operations;
+mod tasks;
 
 use creole_acceptance::gateway::{HandshakeClient, StatelessClient};
 use serde_json::{Value, json};

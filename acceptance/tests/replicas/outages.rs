@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{SERVER, is_echoed, is_echoed_without_session};
 
 /// Runs a test on each store that is a server.
-fn each_server(test: impl Fn(ReplicaStore) + Sync) {
+pub(crate) fn each_server(test: impl Fn(ReplicaStore) + Sync) {
     thread::scope(|scope| {
         scope.spawn(|| ReplicaStore::valkey().map(&test));
         scope.spawn(|| ReplicaStore::postgres().map(&test));
