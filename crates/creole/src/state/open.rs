@@ -56,7 +56,8 @@ impl State {
     ///
     /// The database is created before; its schema `creole` is created with the first connection. The server need not be
     /// reachable yet: operations fail with [`StateError::Unavailable`](super::StateError::Unavailable) until it is.
-    /// Values expire by the clock of the server. Writers of several processes at a time may exceed the limits by what they write at that moment.
+    /// Values expire by the clock of the server. Writers of several processes at a time may exceed the limits by what
+    /// they write at that moment.
     ///
     /// # Errors
     /// When the settings are invalid, the server refuses the user or the encryption, or a newer version wrote the
