@@ -21,6 +21,14 @@ pub struct ValkeyServer {
     port: u16,
 }
 
+/// A port that no outgoing connection gets: the server is started again on it while others connect.
+fn free_port() -> u16 {
+    let offset = u16::try_from(std::process::id() * 7 % 10_000).unwrap_or_default();
+    let mut ports = 20_000 + offset..32_768;
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(is_free).expect("a free port")
+}
+
 impl ValkeyServer {
     /// Starts it on a free port.
     ///
@@ -29,9 +37,7 @@ impl ValkeyServer {
     pub fn start() -> Result<Self, Missing> {
         valkey::prepared()?;
         let folder = tempfile::tempdir().expect("a folder");
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.expect("a free port").port();
-        let mut server = Self { process: None, folder, port };
+        let mut server = Self { process: None, folder, port: free_port() };
         server.resume();
         Ok(server)
     }
