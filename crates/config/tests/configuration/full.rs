@@ -5,7 +5,7 @@ pub(crate) const FULL: &str = r#"
         admin = { listen = "unix:admin.sock", users = "admins.txt", keys_file = "admin-keys.txt", hosts = ["admin.example.com"], console = true, capture = "ask", metrics_open = false, trace_url = "https://traces.example.com/{trace}", tls = { certificate = "cert.pem", key = "key.pem", client_certificates = "ca.pem" } }
         log = { format = "${FORMAT:-text}", level = "warn", payloads = false }
         telemetry = { endpoint = "https://x", protocol = "grpc", headers = { x = "y" }, ca_file = "authority.pem", timeout_seconds = 1, attributes = { x = "y" }, traces = { otlp = true, sample = 0.5, parent = "auto", errors = true, slow_ms = 1, payloads = false, principals = "none" }, metrics = { otlp = true, interval_seconds = 1, tools = true }, logs = { otlp = false } }
-        state = { file = "state.sqlite", url = "valkey://127.0.0.1:6379/0", password = "x", password_file = "password", name = "team", keys_file = "seal", ca_file = "authority.pem", timeout_seconds = 1, wait_replicas = 1, cluster = false, sentinel = { nodes = ["127.0.0.1:26379"], master = "team" }, listen_url = "postgres://team@127.0.0.1/team", insecure = false }
+        state = { url = "valkeys://127.0.0.1:6379/0", password = "x", name = "team", keys_file = "seal", ca_file = "authority.pem", timeout_seconds = 1, wait_replicas = 1, cluster = false, sentinel = { nodes = ["127.0.0.1:26379"], master = "team" }, insecure = false }
         [server]
         name = "acme"
         title = "Acme"

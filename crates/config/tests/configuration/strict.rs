@@ -33,6 +33,9 @@ fn the_parser_knows_every_key() {
     load(folder.path(), &again).unwrap_or_else(|error| panic!("in another order: {error}"));
 }
 
+/// Keys that exclude others of the full file, which keeps its state in a Redis server. Tests of their own load them.
+const ALTERNATIVES: [&str; 1] = ["StateTable.listen_url"];
+
 #[test]
 fn every_key_of_the_schema_is_in_the_full_file() {
     let document = schema(PACKS);
@@ -47,6 +50,7 @@ fn every_key_of_the_schema_is_in_the_full_file() {
             }
         }
     }
+    missing.retain(|key| !ALTERNATIVES.contains(&key.as_str()));
     assert!(missing.is_empty(), "{missing:?}");
 }
 

@@ -24,6 +24,11 @@ fn an_address_selects_the_kind_of_the_store() {
     let StatePlan::Store(store) = &state else { panic!("{state:?}") };
     assert_eq!(store.kind, StoreKind::Postgres { listen_url: None });
     assert_eq!(state.to_string(), "postgres://127.0.0.1/team as `team`");
+    let listen_url = "listen_url = \"postgres://ann@127.0.0.1:5432/team\"\n";
+    let pooled =
+        self::state(&format!("{keys}{listen_url}url = \"postgres://ann@127.0.0.1:6432/team\""));
+    let StatePlan::Store(store) = &pooled else { panic!("{pooled:?}") };
+    assert!(matches!(&store.kind, StoreKind::Postgres { listen_url: Some(_) }), "{store:?}");
 }
 
 #[test]
