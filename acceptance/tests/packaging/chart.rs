@@ -20,12 +20,12 @@ const DEFINED_BY_OPERATORS: [&str; 2] =
     ["gateway.networking.k8s.io/v1", "monitoring.coreos.com/v1"];
 
 /// The chart, and the programs that judge it. `None` if they cannot be installed.
-pub(crate) struct Chart {
+pub(crate) struct HelmChart {
     helm: Helm,
     folder: String,
 }
 
-impl Chart {
+impl HelmChart {
     #[track_caller]
     pub(crate) fn new() -> Option<Self> {
         let helm = if_installed("helm", Helm::installed())?;
@@ -68,7 +68,7 @@ fn of_kind<'a>(manifests: &'a [Value], kind: &str) -> &'a Value {
 
 #[test]
 fn every_file_of_values_gives_valid_manifests() {
-    let Some(chart) = Chart::new() else { return };
+    let Some(chart) = HelmChart::new() else { return };
     let files = values_files("tests");
     assert_eq!(files.len(), VALUES_FILES);
     let (folder, mut rendered) = (tempfile::tempdir().unwrap(), Vec::new());
@@ -98,7 +98,7 @@ fn every_file_of_values_gives_valid_manifests() {
 
 #[test]
 fn values_that_would_break_clients_are_refused_with_the_reason() {
-    let Some(chart) = Chart::new() else { return };
+    let Some(chart) = HelmChart::new() else { return };
     let files = values_files("tests/refused");
     assert!(files.len() >= 5);
     for values in files {
@@ -112,7 +112,7 @@ fn values_that_would_break_clients_are_refused_with_the_reason() {
 
 #[test]
 fn a_pod_is_restricted_and_has_time_to_drain() {
-    let Some(chart) = Chart::new() else { return };
+    let Some(chart) = HelmChart::new() else { return };
     for values in values_files("tests") {
         let manifests = chart.manifests(&values);
         let pod = &of_kind(&manifests, "Deployment")["spec"]["template"]["spec"];
@@ -137,7 +137,7 @@ fn a_pod_is_restricted_and_has_time_to_drain() {
 
 #[test]
 fn only_a_change_of_the_tables_of_the_chart_replaces_the_replicas() {
-    let Some(chart) = Chart::new() else { return };
+    let Some(chart) = HelmChart::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let checksum = |text: &str| {
         let values = folder.path().join("values.yaml");
@@ -153,7 +153,7 @@ fn only_a_change_of_the_tables_of_the_chart_replaces_the_replicas() {
 
 #[test]
 fn the_values_of_the_guide_are_accepted() {
-    let Some(chart) = Chart::new() else { return };
+    let Some(chart) = HelmChart::new() else { return };
     let guide = fs::read_to_string(repository().join("docs/guides/replicas.md")).unwrap();
     let (_, block) = guide.split_once("```yaml\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
@@ -172,7 +172,7 @@ fn configuration(manifests: &[Value]) -> String {
 
 #[test]
 fn the_configuration_of_every_file_of_values_is_accepted() {
-    let Some(chart) = Chart::new() else { return };
+    let Some(chart) = HelmChart::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let secrets = folder.path().join("secrets");
     fs::create_dir(&secrets).unwrap();

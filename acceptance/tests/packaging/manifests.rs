@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::chart::Chart;
+use crate::chart::HelmChart;
 use crate::packaging;
 
 /// The first line of a rendered file.
@@ -25,7 +25,7 @@ fn assert_current(file: &Path, text: &str) {
 
 #[test]
 fn the_plain_manifests_are_the_rendered_chart() {
-    let Some(chart) = Chart::new() else { return };
+    let Some(chart) = HelmChart::new() else { return };
     for name in ["single.yaml", "replicas.yaml"] {
         let rendered = chart.render(&packaging("helm/tests").join(name)).succeeded().stdout;
         let file = packaging("kubernetes").join(name);

@@ -92,7 +92,7 @@ fn a_watchdog_for_another_process_and_a_missing_manager_are_ignored() {
     assert_eq!((server.wait(), manager.watchdog_messages), (Some(0), 0));
 
     let mut command = serve(folder.path(), &[&file]);
-    command.env("NOTIFY_SOCKET", folder.path().join("nobody"));
+    command.env("NOTIFY_SOCKET", folder.path().join("missing"));
     let mut server = ListeningServer::other(command).unwrap();
     server.until_said("cannot notify systemd");
     assert_eq!(server.stop(), Ok(()));

@@ -24,13 +24,13 @@ const CALLS: usize = 60;
 /// The clients of the stateless era. There are as many with sessions as there are revisions with sessions.
 const STATELESS_CLIENTS: usize = 3;
 
-/// One client, and what it has seen.
-struct Tenant {
+/// A client and its calls.
+struct ClientHistory {
     number: usize,
     calls: Vec<Call>,
 }
 
-impl Tenant {
+impl ClientHistory {
     /// Makes a call. A connection that fails and a replica that cannot answer now are no responses.
     fn call(&mut self, address: SocketAddr, request: impl Fn(&Value, Value) -> Request) -> bool {
         let number = self.calls.len();
@@ -62,14 +62,14 @@ impl Run {
     }
 
     /// Calls until the test is over.
-    fn drive(&self, number: usize, request: impl Fn(&Value, Value) -> Request) -> Tenant {
-        let mut tenant = Tenant { number, calls: Vec::new() };
+    fn drive(&self, number: usize, request: impl Fn(&Value, Value) -> Request) -> ClientHistory {
+        let mut client = ClientHistory { number, calls: Vec::new() };
         while !self.is_over.load(Ordering::Relaxed) {
-            if tenant.call(self.address(), &request) {
+            if client.call(self.address(), &request) {
                 self.answered.fetch_add(1, Ordering::Relaxed);
             }
         }
-        tenant
+        client
     }
 
     /// Waits until further calls were answered.

@@ -50,7 +50,7 @@ fn check_without_store(replicas: &ReplicaSet, session: &HandshakeClient) {
     is_unavailable(&initialize().send(home).unwrap());
     let ready = Request::new("GET", "/ready").send(home).unwrap();
     assert_eq!(ready.head.status, 200, "readiness does not depend on the store");
-    // Another id is not a session either way, but nobody can say so now.
+    // Without the store, a replica cannot tell an unknown session from one of another replica.
     let unknown = Request::post(ping().to_string()).with("Mcp-Session-Id", "no-session");
     let unknown = unknown.with("MCP-Protocol-Version", "2025-11-25").send(home).unwrap();
     is_unavailable(&unknown);
