@@ -9,7 +9,7 @@ use crate::sync::Mutex;
 
 /// When a state was last unavailable to this process.
 ///
-/// A heartbeat that is missing proves nothing after an outage: it may have expired because nobody could write it.
+/// A missing heartbeat proves nothing after an outage: its process may not have reached the state.
 #[derive(Debug, Default)]
 pub(super) struct Availability {
     last_failure: Mutex<Option<Instant>>,

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 /// The clock by which the values of a state expire.
 #[derive(Debug, Clone)]
 pub(super) enum Clock {
-    /// That of the process, which nobody sets: the time since this moment.
+    /// The monotonic clock of the process: the time since this moment.
     Process(Instant),
     /// That of the machine, which other processes share: the time since 1970.
     #[cfg(feature = "sqlite")]

@@ -36,7 +36,7 @@ pub struct StateProtection {
 struct SharedKeys {
     /// The newest first. All of them open, the newest one encrypts.
     ciphers: RwLock<Vec<XChaCha20Poly1305>>,
-    /// Whether an unreadable text was reported. One line is enough: whoever wrote it may write many.
+    /// Whether an unreadable text was reported. Only the first one is: its writer may write many.
     is_reported: AtomicBool,
 }
 

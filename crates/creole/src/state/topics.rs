@@ -52,7 +52,7 @@ impl Subscription {
             let Some(protection) = &self.protection else {
                 return Some(TopicEvent::Message(queued.bytes.clone()));
             };
-            // Anybody who can write to the store can send a message; one of another program is skipped.
+            // A program without the key may publish to the store. Its messages are skipped.
             let plain = protection.decrypt(StoredKind::Message, &self.topic, &queued.bytes);
             if let Some(plain) = plain {
                 return Some(TopicEvent::Message(plain));

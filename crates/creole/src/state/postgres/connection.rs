@@ -93,7 +93,7 @@ impl PostgresConnection {
 
 impl Drop for PostgresConnection {
     fn drop(&mut self) {
-        // Otherwise it would wait for the answer to a statement that nobody waits for.
+        // Otherwise it would wait for the response to an abandoned statement.
         self.driver.abort();
     }
 }

@@ -42,7 +42,7 @@ impl StatementFailure {
 /// Why no connection was opened.
 #[derive(Debug, Clone)]
 pub(super) enum ConnectFailure {
-    /// The configuration is wrong, so it fails until somebody changes it.
+    /// The configuration is wrong, so it fails until the configuration changes.
     Misconfigured(String),
     /// The server cannot be reached, or cannot serve now.
     Unreachable(String),

@@ -29,7 +29,7 @@ pub(super) async fn listen(feed: Arc<MessageFeed>) {
             Ok(()) => "the connection was lost".to_owned(),
             Err(failure) => failure.problem().to_owned(),
         };
-        // Messages may have come while nobody listened.
+        // Messages may have arrived while there was no subscriber.
         feed.wake();
         if started.elapsed() >= STABLE_TIME {
             attempts.record_success();

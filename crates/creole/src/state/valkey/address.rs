@@ -23,7 +23,7 @@ pub(super) enum Endpoint {
 }
 
 impl Endpoint {
-    /// Whether nobody on the network can read the connection.
+    /// Whether the server is on this machine, so that the connection crosses no network.
     pub(super) fn is_local(&self) -> bool {
         match self {
             Self::Unix(_) => true,

@@ -144,7 +144,7 @@ impl ValkeyShared {
         call
     }
 
-    /// Restores what was there before a write, unless somebody has changed it since.
+    /// Restores the value before a write, unless another writer has changed it since.
     async fn undo_write(
         &self,
         connection: &mut MultiplexedConnection,

@@ -118,7 +118,7 @@ struct SubscriberTask {
     waiting: mpsc::Receiver<SubscribeRequest>,
     /// The topics that the server knows of.
     known: BTreeSet<String>,
-    /// Before the first connection nobody could miss a message.
+    /// Before the first connection no subscriber could miss a message.
     was_connected: bool,
 }
 

@@ -150,12 +150,12 @@ impl Drop for TestServer {
     }
 }
 
-/// Removed at the end of a test, but not for the shared server, which nobody drops.
+/// Removed at the end of a test, but not for the shared server, which is never dropped.
 fn new_folder() -> PathBuf {
     tempfile::tempdir().unwrap().keep()
 }
 
-/// A port that nobody uses now.
+/// A port that is free now.
 pub(super) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

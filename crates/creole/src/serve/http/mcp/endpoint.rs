@@ -333,7 +333,7 @@ impl McpEndpoint {
     }
 
     /// Saves a session before its client receives the response that depends on the change. While the state fails, the
-    /// session goes on here, where it is known.
+    /// session continues in this replica, which knows it.
     async fn save_before_response(&self, session: &Session) {
         if self.shared.sessions.is_saved(session) {
             return;
