@@ -3,7 +3,9 @@
 //! Replicas and load share the machine, so the processor time per call counts and not the rate: a machine without free
 //! cores cannot serve more calls with more processes. The operations on the store are exact.
 
+mod connection;
 mod load;
+mod messages;
 mod processes;
 
 use std::fmt::Write as _;
@@ -13,7 +15,8 @@ use super::Options;
 use super::build::{BuildFolder, print_line};
 use super::report::{grouped, machine};
 use super::statistics::median;
-use load::{CallKind, Load};
+use load::Load;
+use messages::CallKind;
 use processes::{Replica, StoreServer};
 
 pub(super) const USAGE: &str = "\
@@ -69,11 +72,7 @@ fn take(
     kind: CallKind,
     calls: usize,
 ) -> Result<ScaleFigures, String> {
-    let state = match scene {
-        None => String::new(),
-        Some(_) => format!("[state]\nurl = \"{}\"\nkeys_file = \"scale-seal\"\n", store.url()),
-    };
-    let file = folder.write("scale.toml", &format!("{SERVER}{state}"))?;
+    let file = folder.write("scale.toml", &configuration(creole, store, scene, kind))?;
     let replicas = (0..scene.unwrap_or(1)).map(|_| Replica::start(creole, &file));
     let replicas: Vec<Replica> = replicas.collect::<Result<_, _>>()?;
     let addresses: Vec<_> = replicas.iter().map(|replica| replica.address).collect();
@@ -93,6 +92,28 @@ fn take(
         replica_us: per_call(time()? - time_before),
         store_us: per_call(processes::processor_time_us(store.id())? - store_before),
     })
+}
+
+/// The configuration of the replicas of one scene.
+fn configuration(
+    creole: &Path,
+    store: &StoreServer,
+    scene: Option<usize>,
+    kind: CallKind,
+) -> String {
+    let upstream = match kind {
+        CallKind::Stateless | CallKind::Session => String::new(),
+        CallKind::Parked => format!(
+            "[upstreams.asks]\ncommand = [{:?}, \"serve\", \"--preset\", \"everything\"]\n\
+             revision = \"2025-11-25\"\nprefix = \"\"\n",
+            creole.display().to_string(),
+        ),
+    };
+    let state = match scene {
+        None => String::new(),
+        Some(_) => format!("[state]\nurl = \"{}\"\nkeys_file = \"scale-seal\"\n", store.url()),
+    };
+    format!("{SERVER}{upstream}{state}")
 }
 
 /// The table of medians.

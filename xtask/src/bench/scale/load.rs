@@ -1,58 +1,14 @@
 //! The load: connections to all replicas, which are used in turns.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::connection::{Connection, Response};
+use super::messages::{CallKind, Message, initialize, initialized, next_round};
+
 /// The number of clients. Each has a connection to every replica.
 const CLIENTS: usize = 8;
-
-/// The kinds of calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallKind {
-    /// Of 2026-07-28, without a session.
-    Stateless,
-    /// Of 2025-11-25, in one session per client.
-    Session,
-}
-
-impl CallKind {
-    pub(super) const ALL: [Self; 2] = [Self::Stateless, Self::Session];
-
-    /// Its name in the report.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Stateless => "stateless",
-            Self::Session => "session",
-        }
-    }
-
-    /// The header fields and the body of a call. `session` is that of the client, if it has one.
-    fn call(self, session: Option<&str>) -> (String, String) {
-        let params = "\"name\":\"echo\",\"arguments\":{\"message\":\"sixteen letters.\"}";
-        match self {
-            Self::Stateless => {
-                let meta = "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
-                            \"io.modelcontextprotocol/clientInfo\":{\"name\":\"bench\",\"version\":\"1\"},\
-                            \"io.modelcontextprotocol/clientCapabilities\":{}}";
-                let fields = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n";
-                (fields.to_owned(), request("tools/call", &format!("{params},{meta}")))
-            }
-            Self::Session => {
-                (session_fields(session.unwrap_or_default()), request("tools/call", params))
-            }
-        }
-    }
-}
-
-fn session_fields(session: &str) -> String {
-    format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n")
-}
-
-fn request(method: &str, params: &str) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{{params}}}}}")
-}
 
 /// Clients with open connections.
 pub(super) struct Load {
@@ -60,9 +16,16 @@ pub(super) struct Load {
 }
 
 struct Client {
+    kind: CallKind,
+    connections: ReplicaConnections,
+    /// The first message of each call.
+    call: Message,
+}
+
+/// One connection to each replica. Each message goes to the next replica.
+struct ReplicaConnections {
     connections: Vec<Connection>,
-    /// The whole request, for each replica: it names the host.
-    calls: Vec<Vec<u8>>,
+    next: usize,
 }
 
 impl Load {
@@ -74,7 +37,7 @@ impl Load {
 
     /// The number of connections.
     pub(super) fn connections(&self) -> usize {
-        self.clients.iter().map(|client| client.connections.len()).sum()
+        self.clients.iter().map(|client| client.connections.connections.len()).sum()
     }
 
     /// Makes this many calls, each client its share. Returns how long that took.
@@ -95,100 +58,46 @@ impl Load {
 impl Client {
     fn open(kind: CallKind, addresses: &[SocketAddr], number: usize) -> Result<Self, String> {
         let connections = addresses.iter().map(|address| Connection::open(*address));
-        let mut connections: Vec<Connection> = connections.collect::<Result<_, _>>()?;
+        let connections = connections.collect::<Result<_, _>>()?;
+        let mut connections = ReplicaConnections { connections, next: number % addresses.len() };
         let session = match kind {
-            CallKind::Stateless => None,
-            CallKind::Session => {
-                let home = number % addresses.len();
-                Some(open_session(&mut connections[home], addresses[home])?)
-            }
+            CallKind::Stateless | CallKind::Parked => None,
+            CallKind::Session => Some(open_session(&mut connections)?),
         };
-        let (fields, body) = kind.call(session.as_deref());
-        let calls = addresses.iter().map(|address| post(*address, &fields, &body)).collect();
-        Ok(Self { connections, calls })
+        Ok(Self { kind, connections, call: kind.call(session.as_deref()) })
     }
 
     fn run(&mut self, calls: usize) -> Result<(), String> {
-        for number in 0..calls {
-            let at = number % self.connections.len();
-            let response = self.connections[at].exchange(&self.calls[at])?;
-            if response.status != 200 || !response.body.contains("sixteen letters.") {
-                return Err(format!("a call got {}: {}", response.status, response.body));
-            }
+        (0..calls).try_for_each(|_| self.make_call())
+    }
+
+    /// Makes one call. A call that requests input takes a second message.
+    fn make_call(&mut self) -> Result<(), String> {
+        let mut response = self.connections.post(&self.call)?;
+        if self.kind == CallKind::Parked {
+            let next = next_round(&response.body)
+                .ok_or_else(|| format!("no input was requested: {}", response.body))?;
+            response = self.connections.post(&next)?;
+        }
+        if response.status != 200 || !response.body.contains(self.kind.result()) {
+            return Err(format!("a call got {}: {}", response.status, response.body));
         }
         Ok(())
     }
 }
 
+impl ReplicaConnections {
+    fn post(&mut self, message: &Message) -> Result<Response, String> {
+        let index = self.next;
+        self.next = (index + 1) % self.connections.len();
+        self.connections[index].post(&message.fields, &message.body)
+    }
+}
+
 /// Opens a session and returns its id.
-fn open_session(connection: &mut Connection, address: SocketAddr) -> Result<String, String> {
-    let params = "\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\
-                  \"clientInfo\":{\"name\":\"bench\",\"version\":\"1\"}";
-    let opened = connection.exchange(&post(address, "", &request("initialize", params)))?;
+fn open_session(connections: &mut ReplicaConnections) -> Result<String, String> {
+    let opened = connections.post(&initialize())?;
     let session = opened.session.ok_or(format!("no session was opened: {}", opened.body))?;
-    let body = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}";
-    connection.exchange(&post(address, &session_fields(&session), body))?;
+    connections.post(&initialized(&session))?;
     Ok(session)
-}
-
-fn post(address: SocketAddr, fields: &str, body: &str) -> Vec<u8> {
-    let text = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\n{fields}Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    text.into_bytes()
-}
-
-/// A connection that is kept.
-struct Connection {
-    stream: BufReader<TcpStream>,
-}
-
-/// A response with a length.
-struct Response {
-    status: u16,
-    session: Option<String>,
-    body: String,
-}
-
-impl Connection {
-    fn open(address: SocketAddr) -> Result<Self, String> {
-        let explain = |error| format!("cannot connect to {address}: {error}");
-        let stream = TcpStream::connect(address).map_err(explain)?;
-        stream.set_nodelay(true).map_err(explain)?;
-        Ok(Self { stream: BufReader::new(stream) })
-    }
-
-    fn exchange(&mut self, request: &[u8]) -> Result<Response, String> {
-        let explain = |error| format!("a connection failed: {error}");
-        self.stream.get_mut().write_all(request).map_err(explain)?;
-        let mut response = Response { status: 0, session: None, body: String::new() };
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            self.stream.read_line(&mut line).map_err(explain)?;
-            let line = line.trim_end();
-            if line.is_empty() {
-                break;
-            }
-            match line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value)) {
-                Some((name, value)) if name == "content-length" => {
-                    length = value.parse().map_err(|_| format!("a wrong length: {value}"))?;
-                }
-                Some((name, value)) if name == "mcp-session-id" => {
-                    response.session = Some(value.to_owned());
-                }
-                Some(_) => {}
-                None => {
-                    let status = line.split(' ').nth(1).and_then(|text| text.parse().ok());
-                    response.status = status.ok_or(format!("not a response: {line}"))?;
-                }
-            }
-        }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body).map_err(explain)?;
-        response.body = String::from_utf8(body).map_err(|_| "a body is not text".to_owned())?;
-        Ok(response)
-    }
 }
