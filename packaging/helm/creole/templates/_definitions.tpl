@@ -107,9 +107,6 @@ httpGet:
   path: {{ .path }}
   port: http
   scheme: {{ ternary "HTTPS" "HTTP" (ne .root.Values.http.tlsSecret "") }}
-  httpHeaders:
-    - name: Host
-      value: localhost
 {{- end -}}
 
 {{- /* The names under which the cluster reaches the service. */ -}}

@@ -17,10 +17,10 @@ async fn ask(server: &TestHttpServer, line: &str, headers: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_foreign_host_is_refused_on_every_path() {
+async fn a_foreign_host_is_refused_on_every_path_but_those_of_health_checks() {
     let server = start(HttpLimits::default()).await;
     let port = server.address.port();
-    for path in ["/mcp", "/other", "/health", "/ready", "/nowhere"] {
+    for path in ["/mcp", "/other", "/health/", "/nowhere"] {
         for host in [
             "Host: evil.example\r\n".to_owned(),
             "Host: localhost.evil.com\r\n".to_owned(),
@@ -36,10 +36,29 @@ async fn a_foreign_host_is_refused_on_every_path() {
         }
     }
     for host in [format!("LOCALHOST:{port}"), "[::1]".into(), format!("127.0.0.1:{port}")] {
-        let response = ask(&server, "GET /health", &format!("Host: {host}\r\n")).await;
-        assert_eq!(status(&response), 200, "{host}");
+        let response = ask(&server, "GET /nowhere", &format!("Host: {host}\r\n")).await;
+        assert_eq!(status(&response), 404, "{host}");
     }
     assert_eq!(server.echo.seen(), [""; 0]);
+    server.stop().await;
+}
+
+/// Load balancers name the address of a server, or no host.
+#[tokio::test]
+async fn health_checks_may_name_any_host_or_none() {
+    let server = start(HttpLimits::default()).await;
+    for path in ["/health", "/ready"] {
+        for host in ["Host: 10.1.2.3:8080\r\n", "Host: mcp.example.com\r\n", ""] {
+            let response = ask(&server, &format!("GET {path}"), host).await;
+            assert_eq!(status(&response), 200, "{path} {host:?}\n{response}");
+        }
+        let old = server.exchange(format!("GET {path} HTTP/1.0\r\n\r\n")).await;
+        assert_eq!(status(&old), 200, "{path}\n{old}");
+        for host in ["Host: localhost\r\nHost: localhost\r\n", "Host: user@localhost\r\n"] {
+            let response = ask(&server, &format!("GET {path}"), host).await;
+            assert_eq!(status(&response), 403, "{path} {host:?}\n{response}");
+        }
+    }
     server.stop().await;
 }
 

@@ -23,8 +23,7 @@ use crate::serve::http::web::public_documents::PublicDocuments;
 use crate::serve::http::web::request::RequestHead;
 use crate::serve::http::web::wake_batching::InFlightCounter;
 use creole_proto::http::forwarded::TrustedProxies;
-use creole_proto::http::origin_guard;
-use creole_proto::http::origin_guard::OriginGuard;
+use creole_proto::http::origin_guard::{OriginGuard, OriginGuardError};
 
 /// Reports that the process runs.
 const HEALTH: &str = "/health";
@@ -180,11 +179,12 @@ impl<A: HttpHandler> Router<A> {
             };
             return self.finish_response(head, response, None);
         }
-        let origin = match self.check_guard(head) {
+        let route = self.find_route(head);
+        let origin = match self.check_guard(head, &route) {
             Ok(origin) => origin,
             Err(refusal) => return self.finish_response(head, refusal.into_response(), None),
         };
-        let response = match self.find_route(head) {
+        let response = match route {
             RouteMatch::Health => status_response(head, StatusCode::OK, "healthy"),
             RouteMatch::Ready if self.drain.stage() == DrainStage::Serving => {
                 status_response(head, StatusCode::OK, "ready")
@@ -198,32 +198,39 @@ impl<A: HttpHandler> Router<A> {
         self.finish_response(head, response, origin)
     }
 
-    /// Runs the checks that hold for every path; returns the port that the host names.
+    /// Runs the checks of public documents; returns the port that the host names.
     fn check_head(&self, head: &RequestHead) -> Result<Option<u16>, ErrorResponse> {
-        let RequestHead { headers, uri, version, .. } = head;
-        let target = uri.path_and_query().map_or(0, |target| target.as_str().len());
-        if target > MAX_TARGET_BYTES {
-            let text = format!("the request target is longer than {MAX_TARGET_BYTES} bytes");
-            return Err(ErrorResponse::new(StatusCode::URI_TOO_LONG, text).close_connection());
-        }
-        if headers.count() > MAX_HEADERS {
-            let text = format!("the request has more than {MAX_HEADERS} headers");
-            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(ErrorResponse::new(status, text).close_connection());
-        }
-        let named = uri.authority().map(http::uri::Authority::as_str);
-        let hosts = headers.get_all(HOST.as_str());
-        let header_needed = *version < Version::HTTP_2;
-        self.guard.check_host(named, hosts, header_needed).map_err(forbidden)
+        check_sizes(head)?;
+        self.check_host(head).map_err(forbidden)
     }
 
-    /// Runs the checks of every path but those of public documents; returns the origin, if there is one.
-    fn check_guard(&self, head: &RequestHead) -> Result<Option<HeaderValue>, ErrorResponse> {
-        let (port, headers) = (self.check_head(head)?, &head.headers);
-        let origins = headers.get_all(ORIGIN.as_str());
+    /// Runs the checks of every other path; returns the origin, if there is one.
+    fn check_guard(
+        &self,
+        head: &RequestHead,
+        route: &RouteMatch<'_, A>,
+    ) -> Result<Option<HeaderValue>, ErrorResponse> {
+        check_sizes(head)?;
+        let port = match self.check_host(head) {
+            // Load balancers check the health by an address, or name no host. The response has no secret.
+            Err(OriginGuardError::HostMissing | OriginGuardError::HostUnknown)
+                if matches!(route, RouteMatch::Health | RouteMatch::Ready) =>
+            {
+                None
+            }
+            checked => checked.map_err(forbidden)?,
+        };
+        let origins = head.headers.get_all(ORIGIN.as_str());
         let origin = self.guard.check_origin(origins, port).map_err(forbidden)?;
-        let origin = origin.and_then(|_| headers.get(ORIGIN.as_str()));
+        let origin = origin.and_then(|_| head.headers.get(ORIGIN.as_str()));
         Ok(origin.and_then(|origin| HeaderValue::from_bytes(origin).ok()))
+    }
+
+    /// Checks the host; returns the port that it names.
+    fn check_host(&self, head: &RequestHead) -> Result<Option<u16>, OriginGuardError> {
+        let named = head.uri.authority().map(http::uri::Authority::as_str);
+        let hosts = head.headers.get_all(HOST.as_str());
+        self.guard.check_host(named, hosts, head.version < Version::HTTP_2)
     }
 
     /// Whether this is the address of a trusted proxy.
@@ -326,6 +333,21 @@ impl<A: HttpHandler> Route<A> {
     }
 }
 
+/// Checks the sizes that are limited on every path.
+fn check_sizes(head: &RequestHead) -> Result<(), ErrorResponse> {
+    let target = head.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    if target > MAX_TARGET_BYTES {
+        let text = format!("the request target is longer than {MAX_TARGET_BYTES} bytes");
+        return Err(ErrorResponse::new(StatusCode::URI_TOO_LONG, text).close_connection());
+    }
+    if head.headers.count() > MAX_HEADERS {
+        let text = format!("the request has more than {MAX_HEADERS} headers");
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Err(ErrorResponse::new(status, text).close_connection());
+    }
+    Ok(())
+}
+
 /// The health or readiness response, for methods that only read.
 fn status_response<B: From<Bytes>>(
     head: &RequestHead,
@@ -341,7 +363,7 @@ fn status_response<B: From<Bytes>>(
     refusal.into_response()
 }
 
-fn forbidden(refusal: origin_guard::OriginGuardError) -> ErrorResponse {
+fn forbidden(refusal: OriginGuardError) -> ErrorResponse {
     ErrorResponse::new(StatusCode::FORBIDDEN, refusal.to_string()).close_connection()
 }
 
