@@ -85,6 +85,11 @@ impl OriginGuard {
         Ok(())
     }
 
+    /// Whether it knows no hosts but those of [`loopback`](Self::loopback).
+    pub fn is_loopback(&self) -> bool {
+        self.hosts == Self::loopback().hosts
+    }
+
     /// Checks the host of a request. Returns its port if it names one.
     ///
     /// `target` is the authority in the request's target (absolute form, or `:authority`), `headers` are all `Host`

@@ -7,7 +7,9 @@ use http::Method;
 
 use crate::auth::Principal;
 use crate::internal::http::{Admission, Authenticate, RequestHead};
-use crate::serve::http::tests::support::{Echo, TestHttpServer, post, start, status, with};
+use crate::serve::http::tests::support::{
+    Echo, TestHttpServer, post, start, start_guarded, status, with,
+};
 use crate::serve::http::{
     Drain, HttpLimits, Listener, Network, OriginGuard, PeerAddress, Route, Router,
 };
@@ -17,10 +19,10 @@ async fn ask(server: &TestHttpServer, line: &str, headers: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_foreign_host_is_refused_on_every_path_but_those_of_health_checks() {
+async fn a_foreign_host_is_refused_on_every_path() {
     let server = start(HttpLimits::default()).await;
     let port = server.address.port();
-    for path in ["/mcp", "/other", "/health/", "/nowhere"] {
+    for path in ["/mcp", "/other", "/health", "/ready", "/nowhere"] {
         for host in [
             "Host: evil.example\r\n".to_owned(),
             "Host: localhost.evil.com\r\n".to_owned(),
@@ -36,8 +38,8 @@ async fn a_foreign_host_is_refused_on_every_path_but_those_of_health_checks() {
         }
     }
     for host in [format!("LOCALHOST:{port}"), "[::1]".into(), format!("127.0.0.1:{port}")] {
-        let response = ask(&server, "GET /nowhere", &format!("Host: {host}\r\n")).await;
-        assert_eq!(status(&response), 404, "{host}");
+        let response = ask(&server, "GET /health", &format!("Host: {host}\r\n")).await;
+        assert_eq!(status(&response), 200, "{host}");
     }
     assert_eq!(server.echo.seen(), [""; 0]);
     server.stop().await;
@@ -45,8 +47,10 @@ async fn a_foreign_host_is_refused_on_every_path_but_those_of_health_checks() {
 
 /// Load balancers name the address of a server, or no host.
 #[tokio::test]
-async fn health_checks_may_name_any_host_or_none() {
-    let server = start(HttpLimits::default()).await;
+async fn health_checks_of_a_server_with_a_name_may_name_any_host_or_none() {
+    let mut guard = OriginGuard::loopback();
+    guard.allow_host("mcp.example.com").unwrap();
+    let server = start_guarded(guard).await;
     for path in ["/health", "/ready"] {
         for host in ["Host: 10.1.2.3:8080\r\n", "Host: mcp.example.com\r\n", ""] {
             let response = ask(&server, &format!("GET {path}"), host).await;
@@ -58,6 +62,10 @@ async fn health_checks_may_name_any_host_or_none() {
             let response = ask(&server, &format!("GET {path}"), host).await;
             assert_eq!(status(&response), 403, "{path} {host:?}\n{response}");
         }
+    }
+    for path in ["/mcp", "/health/", "/nowhere"] {
+        let response = ask(&server, &format!("GET {path}"), "Host: 10.1.2.3\r\n").await;
+        assert_eq!(status(&response), 403, "{path}\n{response}");
     }
     server.stop().await;
 }

@@ -183,6 +183,12 @@ pub(crate) async fn start(limits: HttpLimits) -> TestHttpServer {
     start_with(limits, Echo::default(), None).await
 }
 
+/// Starts a server that knows these hosts.
+pub(crate) async fn start_guarded(guard: OriginGuard) -> TestHttpServer {
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), HttpLimits::default()).await.unwrap();
+    serve(listener, guard, Echo::default())
+}
+
 pub(crate) async fn start_with(
     limits: HttpLimits,
     echo: Echo,
@@ -192,10 +198,13 @@ pub(crate) async fn start_with(
     if let Some(certificates) = certificates {
         listener = listener.tls(certificates);
     }
-    let address = listener.address().unwrap();
-    let drain = Drain::new();
+    serve(listener, OriginGuard::loopback(), echo)
+}
+
+fn serve(listener: Listener, guard: OriginGuard, echo: Echo) -> TestHttpServer {
+    let (address, drain) = (listener.address().unwrap(), Drain::new());
     let methods = [Method::POST, Method::GET];
-    let router = Router::new(OriginGuard::loopback(), drain.clone())
+    let router = Router::new(guard, drain.clone())
         .route(Route::new("/mcp", &methods, echo.clone()))
         .route(Route::new("/other", &methods, echo.clone()).authenticate(Arc::new(Yes)));
     let ended = tokio::spawn(listener.serve(router));

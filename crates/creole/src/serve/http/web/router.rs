@@ -212,9 +212,8 @@ impl<A: HttpHandler> Router<A> {
     ) -> Result<Option<HeaderValue>, ErrorResponse> {
         check_sizes(head)?;
         let port = match self.check_host(head) {
-            // Load balancers check the health by an address, or name no host. The response has no secret.
             Err(OriginGuardError::HostMissing | OriginGuardError::HostUnknown)
-                if matches!(route, RouteMatch::Health | RouteMatch::Ready) =>
+                if self.is_health_check(route) =>
             {
                 None
             }
@@ -224,6 +223,12 @@ impl<A: HttpHandler> Router<A> {
         let origin = self.guard.check_origin(origins, port).map_err(forbidden)?;
         let origin = origin.and_then(|_| head.headers.get(ORIGIN.as_str()));
         Ok(origin.and_then(|origin| HeaderValue::from_bytes(origin).ok()))
+    }
+
+    /// Whether this may be a check of a load balancer, which names an address or no host. On loopback it is not, and a
+    /// web page whose name is rebound finds no server there.
+    fn is_health_check(&self, route: &RouteMatch<'_, A>) -> bool {
+        matches!(route, RouteMatch::Health | RouteMatch::Ready) && !self.guard.is_loopback()
     }
 
     /// Checks the host; returns the port that it names.
