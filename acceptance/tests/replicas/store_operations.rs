@@ -2,9 +2,14 @@
 
 use creole_acceptance::gateway::{HandshakeClient, StatelessClient};
 use creole_acceptance::replicas::{ReplicaSet, ReplicaStore, StoreServer, ValkeyServer};
+use creole_acceptance::stage::stdio::binary;
 use serde_json::json;
 
-use crate::{SERVER, is_echoed, is_echoed_without_session};
+use crate::{SERVER, is_echoed, is_echoed_without_session, text};
+
+/// How many parked calls return to another replica, and what each may cost.
+const CALLS: u64 = 50;
+const MAX_OPERATIONS: u64 = 12;
 
 /// The commands that replicas have sent so far. Those of connections and of this test do not count.
 fn operations(server: &ValkeyServer) -> u64 {
@@ -41,4 +46,44 @@ fn calls_without_a_session_cost_no_operation_and_known_sessions_neither() {
         is_echoed(&other, &format!("there {number}"));
     }
     assert_eq!(operations(server), before, "calls in a session that both replicas know");
+}
+
+/// The scripts, messages and subscriptions of replicas so far.
+fn round_trips(server: &ValkeyServer) -> u64 {
+    let text = server.run(&["INFO", "commandstats"]);
+    let counted = text.lines().filter_map(|line| {
+        let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let names = ["eval", "evalsha", "publish", "subscribe", "unsubscribe"];
+        names.contains(&command).then(|| rest.split(',').next()?.parse::<u64>().ok()).flatten()
+    });
+    counted.sum()
+}
+
+#[test]
+fn a_parked_call_that_returns_to_another_replica_costs_few_operations() {
+    let Some(store) = ReplicaStore::valkey() else { return };
+    let StoreServer::Valkey(server) = &store.server else { unreachable!("it is a Redis server") };
+    let upstream = json!([binary().unwrap(), "serve", "--preset", "everything"]);
+    let asking = format!(
+        "{SERVER}[upstreams.asking]\ncommand = {upstream}\nrevision = \"2025-11-25\"\nprefix = \"\"\n"
+    );
+    let replicas = ReplicaSet::start(&store, &asking, 2);
+    let can = json!({"elicitation": {}});
+    let [home, other] =
+        [0, 1].map(|index| StatelessClient::new(replicas.address(index)).that_can(can.clone()));
+    let call = || {
+        let arguments = json!({"message": "Who?"});
+        let parked = home.call("test_elicitation", arguments.clone())["result"].clone();
+        let content = json!({"username": "someone", "email": "someone@example.com"});
+        let key = parked["inputRequests"].as_object().unwrap().keys().next().unwrap();
+        let responses = json!({key: {"action": "accept", "content": content}});
+        let end = other.again("test_elicitation", arguments, &parked["requestState"], responses);
+        assert!(text(&end).contains("someone@example.com"), "{end}");
+    };
+    // The first call starts the heartbeat of its replica.
+    call();
+    let before = round_trips(server);
+    (0..CALLS).for_each(|_| call());
+    let cost = round_trips(server) - before;
+    assert!(cost <= CALLS * MAX_OPERATIONS, "{cost} operations for {CALLS} calls");
 }

@@ -1,16 +1,16 @@
 //! A replica request at the process that handles it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{HEARTBEAT, REQUEST_TTL, ReplicaShared, request_path, responses_path, waiter_path};
-use crate::state::{LogRetention, StateError, Subscription};
+use crate::state::{LogRetention, StateError};
 
 /// The first byte of an entry in the log of responses.
-pub(super) const ENTRY_TAKEN: u8 = b't';
 pub(super) const ENTRY_UNKNOWN: u8 = b'u';
 pub(super) const ENTRY_PART: u8 = b'p';
 pub(super) const ENTRY_LAST: u8 = b'l';
@@ -23,6 +23,9 @@ const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum number of entries of a log: one response of maximum length, and many short ones before it.
 const MAX_LOG_ENTRIES: usize = 4096;
+
+/// How long a request runs before it is noticed at once that its requester stopped waiting.
+const SUBSCRIPTION_DELAY: Duration = Duration::from_millis(50);
 
 /// A request from another replica.
 pub struct ReplicaRequest {
@@ -45,12 +48,10 @@ pub struct ReplicaResponder {
 pub struct Requester {
     shared: Arc<ReplicaShared>,
     id: String,
-    /// Signals that it stopped waiting.
-    notifications: Subscription,
 }
 
 impl ReplicaRequest {
-    /// Accepts a request and records that; returns it with its target. `None` if it was accepted before.
+    /// Accepts a request, which removes it; returns it with its target. `None` if it was accepted before.
     pub(super) async fn take(
         shared: Arc<ReplicaShared>,
         id: &str,
@@ -62,17 +63,10 @@ impl ReplicaRequest {
         if !shared.state.remove(&path).await? {
             return Ok(None);
         }
-        let subscription = shared.state.subscribe(&waiter_path(id)).await?;
         let Some((target, payload)) = decode_request(&entry.value) else { return Ok(None) };
-        let sender = Requester {
-            shared: Arc::clone(&shared),
-            id: id.to_owned(),
-            notifications: subscription,
-        };
+        let requester = Requester { shared: Arc::clone(&shared), id: id.to_owned() };
         let responder = ReplicaResponder { shared, id: id.to_owned(), _slot: slot };
-        responder.append(ENTRY_TAKEN, &[]).await?;
-        responder.notify().await?;
-        Ok(Some((target, Self { payload, responder, requester: sender })))
+        Ok(Some((target, Self { payload, responder, requester })))
     }
 }
 
@@ -125,13 +119,22 @@ impl ReplicaResponder {
 
 impl Requester {
     /// Resolves when the requester stopped waiting.
-    pub async fn disconnected(mut self) {
+    pub async fn disconnected(self) {
+        // Most requests are answered by then, and need no subscription.
+        sleep(SUBSCRIPTION_DELAY).await;
         let path = waiter_path(&self.id);
+        let mut messages = None;
         loop {
-            // A requester that cannot signal that it left is noticed by its missing heartbeat.
-            _ = timeout(HEARTBEAT, self.notifications.next()).await;
+            if messages.is_none() {
+                messages = self.shared.state.subscribe(&path).await.ok();
+            }
             if matches!(self.shared.state.get(&path).await, Ok(None)) {
                 return;
+            }
+            // A requester that cannot signal that it left is noticed by its missing heartbeat.
+            match &mut messages {
+                Some(messages) => _ = timeout(HEARTBEAT, messages.next()).await,
+                None => sleep(HEARTBEAT).await,
             }
         }
     }

@@ -90,6 +90,35 @@ async fn a_missing_target_or_replica_is_reported_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_is_not_accepted_in_time_is_never_executed() {
+    let (first, second) = two();
+    let _registration = second.register("a", run(echo)).await;
+    let max = u32::try_from(MAX_CONCURRENT_REQUESTS).unwrap();
+    let slots = Arc::clone(&second.shared.slots).acquire_many_owned(max).await.unwrap();
+    let mut responses = first.send(second.name(), "a", Bytes::new()).await.unwrap();
+    let started = Instant::now();
+    assert_eq!(responses.next().await, Err(ReplicaError::Busy));
+    assert!(started.elapsed() >= ACCEPT_TIMEOUT);
+    drop(slots);
+    responses.notify_replica().await.unwrap();
+    let late = tokio::time::timeout(HEARTBEAT, responses.next()).await;
+    assert!(late.is_err(), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_takes_long_is_waited_for() {
+    let (first, second) = two();
+    let slow = |request: ReplicaRequest| async move {
+        delay(ACCEPT_TIMEOUT * 2).await;
+        echo(request).await;
+    };
+    let _registration = second.register("a", run(slow)).await;
+    let mut responses = first.send(second.name(), "a", Bytes::from_static(b"x")).await.unwrap();
+    assert_eq!(responses.next().await.unwrap(), "x");
+    responses.finish();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replica_that_exits_during_a_request_is_detected_soon() {
     let (first, second) = two();
     let _registration = second.register("a", std::mem::forget).await;

@@ -80,22 +80,24 @@ pub(super) async fn resume(
     let mut responses = peers.send(home, &call_target(&parked.id), request.into()).await?;
     loop {
         let bytes = responses.next().await?;
-        match serde_json::from_slice(&bytes) {
+        let outcome = match serde_json::from_slice(&bytes) {
             Ok(ReplicaReply::Asks { asks, round, known }) => {
                 let questions = InputRound { input_requests: asks, round, answered_inputs: known };
-                return Ok(questions.into_outcome(&parked.id, parked.lane, Some(home)));
+                questions.into_outcome(&parked.id, parked.lane, Some(home))
             }
-            Ok(ReplicaReply::Ends(end)) => return Ok(end_to_outcome(end)),
-            Ok(ReplicaReply::Lost) => return Ok(lost_call(&call.operation).into()),
-            Ok(meanwhile) => forward_to_caller(meanwhile, context).await,
+            Ok(ReplicaReply::Ends(end)) => end_to_outcome(end),
+            Ok(ReplicaReply::Lost) => lost_call(&call.operation).into(),
+            Ok(meanwhile) => {
+                forward_to_caller(meanwhile, context).await;
+                continue;
+            }
             Err(_) => {
-                return Ok(Fault::new(
-                    FaultKind::Internal,
-                    "the other replica runs an incompatible version",
-                )
-                .into());
+                let detail = "the other replica runs an incompatible version";
+                return Ok(Fault::new(FaultKind::Internal, detail).into());
             }
-        }
+        };
+        responses.finish();
+        return Ok(outcome);
     }
 }
 

@@ -56,7 +56,9 @@ pub(crate) async fn forward_message(
     let request = encode_message(&caller.principal.to_record(), body);
     let status = async {
         let mut responses = peers.send(home, &target(id), request).await?;
-        responses.next().await
+        let response = responses.next().await?;
+        responses.finish();
+        Ok(response)
     };
     match status.await {
         Ok(taken) if &taken[..] == ACCEPTED => response::empty_response(202),
