@@ -18,6 +18,8 @@ mod server_check;
 mod settings;
 
 #[cfg(test)]
+mod cluster_tests;
+#[cfg(test)]
 mod failure_tests;
 #[cfg(test)]
 mod network_tests;
