@@ -20,7 +20,7 @@ async fn a_session_that_cannot_be_saved_is_not_opened() {
     let session = open(&endpoint).await;
     let refused = endpoint.handle(post(&[], &initialize())).await;
     assert_eq!(refused.status(), 503);
-    assert!(refused.headers().contains_key("retry-after"));
+    assert_eq!(refused.headers()["retry-after"], "2");
     assert!(!refused.headers().contains_key("mcp-session-id"));
     assert_eq!(endpoint.handle(call(&session, 1, "echo")).await.status(), 200);
     let delete = request(http::Method::DELETE, &[("mcp-session-id", &session)], "");

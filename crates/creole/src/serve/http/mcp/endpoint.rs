@@ -259,10 +259,8 @@ impl McpEndpoint {
                 );
             }
             SessionError::StateUnavailable => {
-                return response::error_response(
-                    503,
-                    "the session store is not available; try again later",
-                );
+                let reason = "the session store is not available; try again later";
+                return response::state_unavailable(reason);
             }
             SessionError::Missing => "the header Mcp-Session-Id is missing; send initialize first",
             SessionError::Unknown => "unknown session; send initialize",

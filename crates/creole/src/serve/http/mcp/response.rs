@@ -270,3 +270,10 @@ pub(crate) fn error_response(status: u16, reason: &str) -> Response<McpBody> {
     }
     response
 }
+
+/// The error response while the state, or another replica, cannot be reached: that may be over in a moment.
+pub(crate) fn state_unavailable(reason: &str) -> Response<McpBody> {
+    let mut response = error_response(503, reason);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+    response
+}

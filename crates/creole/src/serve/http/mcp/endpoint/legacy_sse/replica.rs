@@ -74,8 +74,7 @@ pub(crate) async fn forward_message(
         }
         Err(unreached) => {
             tracing::warn!(%unreached, "cannot forward a message to the stream of another replica");
-            response::error_response(
-                503,
+            response::state_unavailable(
                 "the stream is in another replica that cannot be reached; try again later",
             )
         }
