@@ -91,7 +91,7 @@ impl ServerInstance {
         let peers =
             Some(&state).filter(|it| it.is_shared()).and_then(|it| Replicas::new(it.clone()));
         if let Some(peers) = &peers {
-            peers.set_metrics(options.telemetry.metrics());
+            peers.announce(options.telemetry.metrics());
         }
         let is_current = Arc::new(AtomicBool::new(true));
         let environment = layer_environment(options, affinity, peers.as_ref(), &is_current);

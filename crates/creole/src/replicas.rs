@@ -5,10 +5,11 @@
 //! [`State`]. A replica request is a value that the receiver removes, so that it is accepted once. Its responses are a
 //! log. Messages only signal that there is something to read, so a lost message loses no data.
 //!
-//! A process sends heartbeats and listens only after it [registers](Replicas::register) its first session or call.
+//! A process sends heartbeats and listens only after it [registers](Replicas::register) its first session or call. That
+//! it exists, and which formats of records it reads, it [announces](Replicas::announce) from its start.
 
+mod announcement;
 mod presence;
-mod replica_count;
 mod replica_request;
 mod replica_responses;
 
@@ -18,6 +19,7 @@ mod tests;
 use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
@@ -59,6 +61,7 @@ pub(crate) struct ReplicaShared {
     presence: watch::Sender<Presence>,
     slots: Arc<Semaphore>,
     metrics: OnceLock<Arc<Metrics>>,
+    is_announced: AtomicBool,
 }
 
 /// Whether other replicas can find this process.
@@ -89,7 +92,7 @@ pub enum ReplicaError {
     Gone,
     /// The replica no longer has the target.
     Unknown,
-    /// The replica is present and has not accepted the request.
+    /// The replica is present and has not accepted the request, or cannot read it yet.
     Busy,
     /// The shared state failed, or the request is too long for it.
     State(StateError),
@@ -97,7 +100,11 @@ pub enum ReplicaError {
 
 impl From<StateError> for ReplicaError {
     fn from(error: StateError) -> Self {
-        Self::State(error)
+        match error {
+            // The replicas agree on a format as soon as they know of each other.
+            StateError::UnknownFormat { .. } => Self::Busy,
+            error => Self::State(error),
+        }
     }
 }
 
@@ -139,6 +146,7 @@ impl Replicas {
                 presence,
                 slots,
                 metrics: OnceLock::new(),
+                is_announced: AtomicBool::new(false),
             }),
         })
     }
@@ -209,20 +217,25 @@ impl Replicas {
         ReplicaResponses::send(Arc::clone(&self.shared), to, target, request).await
     }
 
-    /// Counts the replicas and the requests to them from now on, if metrics are enabled. The first call counts. Must be
-    /// called within a tokio runtime.
-    pub fn set_metrics(&self, metrics: &Arc<Metrics>) {
-        if metrics.is_enabled() && self.shared.metrics.set(Arc::clone(metrics)).is_ok() {
-            replica_count::start(&self.shared, metrics);
+    /// Announces this process to the other replicas until it leaves, and counts them and the requests to them, if metrics
+    /// are enabled. Only the first call has an effect. Must be called within a tokio runtime.
+    pub fn announce(&self, metrics: &Arc<Metrics>) {
+        if self.shared.is_announced.swap(true, Ordering::Relaxed) {
+            return;
         }
+        let gauge = metrics.is_enabled().then(|| metrics.gauge(&table::REPLICAS, &[]));
+        if gauge.is_some() {
+            _ = self.shared.metrics.set(Arc::clone(metrics));
+        }
+        announcement::start(&self.shared, gauge);
     }
 
     /// Notifies the other replicas that this process stops, so that they need not wait for its heartbeat to expire.
     pub async fn leave(&self) {
         self.shared.registrations().handlers.clear();
-        if self.shared.metrics.get().is_some() {
+        if self.shared.is_announced.load(Ordering::Relaxed) {
             // If this fails, the replica counts a little longer.
-            _ = replica_count::leave(&self.shared).await;
+            _ = announcement::leave(&self.shared).await;
         }
         // If this fails, the heartbeat expires a little later.
         _ = self.shared.state.remove(&presence_path(&self.shared.name)).await;

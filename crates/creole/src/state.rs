@@ -19,6 +19,7 @@ mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod protection;
+mod record;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod topics;
@@ -47,9 +48,12 @@ pub use postgres::PostgresSettings;
 use postgres::PostgresState;
 pub use protection::StateProtection;
 use protection::StoredKind;
+use record::RecordCodec;
+pub use record::RecordFormats;
 #[cfg(feature = "sqlite")]
 use sqlite::SqliteState;
-pub(crate) use topics::{Subscription, TopicEvent};
+#[doc(hidden)]
+pub use topics::{Subscription, TopicEvent};
 #[cfg(feature = "valkey")]
 use valkey::ValkeyState;
 #[cfg(feature = "valkey")]
@@ -69,8 +73,7 @@ pub struct State {
     limits: StateLimits,
     clock: Clock,
     meter: Option<Arc<StateMeter>>,
-    /// What a store on the network must not read or forge.
-    protection: Option<StateProtection>,
+    records: RecordCodec,
     availability: Arc<Availability>,
 }
 
@@ -93,6 +96,15 @@ pub struct StateEntry {
     pub value: Bytes,
     /// Increases with every write and is never reused, not even after the key was removed.
     pub version: u64,
+    /// The number of the format in which it is stored.
+    pub format: u8,
+}
+
+/// A value as it is stored, with its version.
+#[derive(Debug)]
+struct StoredEntry {
+    value: Bytes,
+    version: u64,
 }
 
 /// Values and leases have separate namespaces, so that no key can be mistaken for a lease.
@@ -137,15 +149,14 @@ impl Default for State {
 
 impl State {
     fn new(backend: Backend, limits: StateLimits, clock: Clock) -> Self {
-        Self { backend, limits, clock, meter: None, protection: None, availability: Arc::default() }
-    }
-
-    /// The same state, whose values, log entries and messages are encrypted and authenticated. Keys, names and topics
-    /// are not.
-    #[must_use]
-    pub fn protected(mut self, protection: StateProtection) -> Self {
-        self.protection = Some(protection);
-        self
+        Self {
+            backend,
+            limits,
+            clock,
+            meter: None,
+            records: RecordCodec::default(),
+            availability: Arc::default(),
+        }
     }
 
     /// The same state, which measures its operations.
@@ -171,7 +182,7 @@ impl State {
     /// The value of a key.
     ///
     /// # Errors
-    /// When the key is longer than the limits allow, or the file fails.
+    /// When the key is longer than the limits allow, the file fails, or a newer version wrote the value.
     pub async fn get(&self, key: &str) -> Result<Option<StateEntry>> {
         self.limits.check_key(key)?;
         let now = self.clock.now();
@@ -191,10 +202,9 @@ impl State {
             }
         };
         let found = self.observe("get", |_| false, operation).await?;
-        Ok(found.and_then(|entry| {
-            let value = self.decrypt(StoredKind::Entry, key, entry.value)?;
-            Some(StateEntry { value, ..entry })
-        }))
+        let Some(StoredEntry { value, version }) = found else { return Ok(None) };
+        let record = self.records.decode(StoredKind::Entry, key, value)?;
+        Ok(record.map(|(format, value)| StateEntry { value, version, format }))
     }
 
     /// Writes a value unconditionally and returns its version. The value expires after `ttl`.
@@ -249,7 +259,7 @@ impl State {
         self.limits.check_key(log)?;
         self.limits.check_value(&entry)?;
         self.limits.check_retention(keep)?;
-        let entry = self.encrypt(StoredKind::LogEntry, log, entry)?;
+        let entry = self.records.encode(StoredKind::LogEntry, log, &entry)?;
         let now = self.clock.now();
         let operation = async {
             match &self.backend {
@@ -273,7 +283,7 @@ impl State {
     ///
     /// # Errors
     /// [`StateError::Trimmed`] when entries after that number were already deleted, or when the log never reached that
-    /// number; otherwise when the file fails.
+    /// number; otherwise when the file fails, or a newer version wrote an entry.
     pub(crate) async fn read_after(
         &self,
         log: &str,
@@ -298,9 +308,11 @@ impl State {
             }
         };
         let entries = self.observe("read", |_| false, operation).await?;
-        let decrypt =
-            |(number, entry)| Some((number, self.decrypt(StoredKind::LogEntry, log, entry)?));
-        Ok(entries.into_iter().filter_map(decrypt).collect())
+        let decoded = entries.into_iter().filter_map(|(number, entry)| {
+            let record = self.records.decode(StoredKind::LogEntry, log, entry).transpose()?;
+            Some(record.map(|(_, entry)| (number, entry)))
+        });
+        decoded.collect()
     }
 
     /// Removes a log with all its entries and returns whether it existed.
@@ -329,10 +341,11 @@ impl State {
     ///
     /// # Errors
     /// When topic or message are longer than the limits allow, or the file fails.
-    pub(crate) async fn publish(&self, topic: &str, message: Bytes) -> Result<()> {
+    #[doc(hidden)]
+    pub async fn publish(&self, topic: &str, message: Bytes) -> Result<()> {
         self.limits.check_key(topic)?;
         self.limits.check_message(&message)?;
-        let message = self.encrypt(StoredKind::Message, topic, message)?;
+        let message = self.records.encode(StoredKind::Message, topic, &message)?;
         let operation = async {
             match &self.backend {
                 Backend::Memory(memory) => {
@@ -354,7 +367,8 @@ impl State {
     ///
     /// # Errors
     /// When the topic is longer or the subscribers are more than the limits allow, or the file fails.
-    pub(crate) async fn subscribe(&self, topic: &str) -> Result<Subscription> {
+    #[doc(hidden)]
+    pub async fn subscribe(&self, topic: &str) -> Result<Subscription> {
         self.limits.check_key(topic)?;
         let operation = async {
             match &self.backend {
@@ -368,7 +382,7 @@ impl State {
             }
         };
         let subscription = self.observe("subscribe", |_| false, operation).await?;
-        Ok(subscription.protected(self.protection.clone()))
+        Ok(subscription.decoded_by(self.records.clone()))
     }
 
     /// Takes a lease, unless it is already held.
@@ -391,7 +405,7 @@ impl State {
     ) -> Result<Option<u64>> {
         self.limits.check_key(key)?;
         self.limits.check_value(&value)?;
-        let value = self.encrypt(space.stored_kind(), key, value)?;
+        let value = self.records.encode(space.stored_kind(), key, &value)?;
         let now = self.clock.now();
         let operation = async {
             match &self.backend {
@@ -472,19 +486,5 @@ impl State {
         let result = meter::measure(self.meter.as_deref(), verb, is_lost, operation).await;
         self.availability.record(&result);
         result
-    }
-
-    fn encrypt(&self, kind: StoredKind, name: &str, plain: Bytes) -> Result<Bytes> {
-        match &self.protection {
-            None => Ok(plain),
-            Some(protection) => protection.encrypt(kind, name, &plain),
-        }
-    }
-
-    fn decrypt(&self, kind: StoredKind, name: &str, stored: Bytes) -> Option<Bytes> {
-        match &self.protection {
-            None => Some(stored),
-            Some(protection) => protection.decrypt(kind, name, &stored),
-        }
     }
 }

@@ -8,6 +8,8 @@ mod client;
 mod drain;
 #[path = "http/failing_state.rs"]
 mod failing_state;
+#[path = "http/formats.rs"]
+mod formats;
 #[path = "http/principals.rs"]
 mod principals;
 #[path = "http/records.rs"]

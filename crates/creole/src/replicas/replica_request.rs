@@ -12,6 +12,7 @@ use crate::state::{LogRetention, StateError};
 
 /// The first byte of an entry in the log of responses.
 pub(super) const ENTRY_UNKNOWN: u8 = b'u';
+pub(super) const ENTRY_BUSY: u8 = b'b';
 pub(super) const ENTRY_PART: u8 = b'p';
 pub(super) const ENTRY_LAST: u8 = b'l';
 
@@ -51,14 +52,22 @@ pub struct Requester {
 }
 
 impl ReplicaRequest {
-    /// Accepts a request, which removes it; returns it with its target. `None` if it was accepted before.
+    /// Accepts a request, which removes it; returns it with its target. `None` if it was accepted before, or cannot be
+    /// read: its sender tries again.
     pub(super) async fn take(
         shared: Arc<ReplicaShared>,
         id: &str,
         slot: OwnedSemaphorePermit,
     ) -> Result<Option<(String, Self)>, StateError> {
         let path = request_path(id);
-        let Some(entry) = shared.state.get(&path).await? else { return Ok(None) };
+        let entry = match shared.state.get(&path).await {
+            Err(StateError::UnknownFormat { .. }) => {
+                let responder = ReplicaResponder { shared, id: id.to_owned(), _slot: slot };
+                return responder.refuse(ENTRY_BUSY).await.map(|()| None);
+            }
+            found => found?,
+        };
+        let Some(entry) = entry else { return Ok(None) };
         // Of several receivers, only one finds the value to remove.
         if !shared.state.remove(&path).await? {
             return Ok(None);
@@ -95,13 +104,14 @@ impl ReplicaResponder {
 
     /// Reports that the target is not here.
     pub(super) async fn reject_unknown(self) {
-        let refused = async {
-            self.append(ENTRY_UNKNOWN, &[]).await?;
-            self.notify().await
-        };
-        if let Err(error) = refused.await {
+        if let Err(error) = self.refuse(ENTRY_UNKNOWN).await {
             log_state_error(&error);
         }
+    }
+
+    async fn refuse(&self, reason: u8) -> Result<(), StateError> {
+        self.append(reason, &[]).await?;
+        self.notify().await
     }
 
     async fn append(&self, kind: u8, part: &[u8]) -> Result<(), StateError> {

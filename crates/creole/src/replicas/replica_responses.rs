@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, timeout};
 
-use super::replica_request::{ENTRY_LAST, ENTRY_PART, ENTRY_UNKNOWN, encode_request};
+use super::replica_request::{
+    ENTRY_BUSY, ENTRY_LAST, ENTRY_PART, ENTRY_UNKNOWN, encode_request,
+};
 use super::{
     ACCEPT_TIMEOUT, HEARTBEAT, HEARTBEAT_TTL, REQUEST_TTL, ReplicaError, ReplicaShared,
     presence_path, request_path, responses_path, waiter_path,
@@ -116,6 +118,7 @@ impl ReplicaResponses {
         self.is_taken = true;
         match entry.split_first() {
             Some((&ENTRY_UNKNOWN, _)) => return Err(ReplicaError::Unknown),
+            Some((&ENTRY_BUSY, _)) => return Err(ReplicaError::Busy),
             Some((&ENTRY_PART, part)) => self.parts.extend_from_slice(part),
             Some((&ENTRY_LAST, part)) => {
                 self.parts.extend_from_slice(part);

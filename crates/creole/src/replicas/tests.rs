@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, advance};
 
 use super::*;
+use crate::state::RecordFormats;
 use crate::telemetry::metrics::SeriesValue;
 
 fn two() -> (Replicas, Replicas) {
@@ -182,13 +183,13 @@ async fn no_records_are_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replicas_with_metrics_count_each_other() {
+async fn replicas_count_each_other() {
     let state = State::default();
     let counted = || {
         let (replica, metrics) =
             (Replicas::new(state.clone()).unwrap(), Arc::new(Metrics::default()));
         metrics.enable();
-        replica.set_metrics(&metrics);
+        replica.announce(&metrics);
         (replica, metrics)
     };
     let count = |metrics: &Arc<Metrics>| metrics.collect().value(&table::REPLICAS, &[]).cloned();
@@ -202,7 +203,52 @@ async fn replicas_with_metrics_count_each_other() {
     eventually("one has left", || count(&one) == is(2)).await;
     drop(third);
     eventually("one has ended", || count(&one) == is(1)).await;
-    // A replica that is not counted announces nothing.
-    let _other = Replicas::new(state.clone()).unwrap();
-    never_within(HEARTBEAT_TTL, "it is counted", || count(&one) != is(1)).await;
+}
+
+const OLD: RecordFormats = RecordFormats { oldest: 1, newest: 1 };
+const NEW: RecordFormats = RecordFormats { oldest: 1, newest: 2 };
+
+/// A replica of a version that reads these formats, and its use of the state.
+fn version(state: &State, formats: RecordFormats) -> (Replicas, State) {
+    let state = state.clone().with_formats(formats);
+    let replica = Replicas::new(state.clone()).unwrap();
+    replica.announce(&Arc::default());
+    (replica, state)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_format_is_written_while_all_replicas_read_it() {
+    let state = State::default();
+    let (old, before) = version(&state, OLD);
+    let (_new, after) = version(&state, NEW);
+    never_within(10 * HEARTBEAT_TTL, "the new format", || after.written_format() != 1).await;
+    old.leave().await;
+    drop(old);
+    eventually("all read the new format", || after.written_format() == 2).await;
+    after.put("a", Bytes::from_static(b"x"), None).await.unwrap();
+    let unknown = StateError::UnknownFormat { found: 2, oldest: 1, newest: 1 };
+    assert_eq!(before.get("a").await, Err(unknown));
+
+    let (back, _before) = version(&state, OLD);
+    eventually("the old format", || after.written_format() == 1).await;
+    // The record stays as it is, until somebody writes it again.
+    assert_eq!(after.get("a").await.unwrap().map(|entry| entry.format), Some(2));
+    drop(back);
+    eventually("the old replica ended without a word", || after.written_format() == 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_request_in_an_unknown_format_is_busy_and_succeeds_later() {
+    let state = State::default();
+    let (old, new) = (state.clone().with_formats(OLD), state.clone().with_formats(NEW));
+    let (holder, requester) = (Replicas::new(old).unwrap(), Replicas::new(new.clone()).unwrap());
+    let _registration = holder.register("a", run(echo)).await;
+    let request = async || {
+        let mut responses = requester.send(holder.name(), "a", Bytes::from_static(b"x")).await?;
+        responses.next().await
+    };
+    new.write_format(2);
+    assert_eq!(request().await, Err(ReplicaError::Busy));
+    new.write_format(1);
+    assert_eq!(request().await, Ok(Bytes::from_static(b"x")));
 }

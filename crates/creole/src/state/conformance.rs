@@ -383,7 +383,7 @@ fn a_slow_subscriber_is_notified_of_the_lag() {
 
 #[test]
 fn messages_that_wait_are_bounded_over_all_topics() {
-    let limits = StateLimits { pending_bytes: 10, ..StateLimits::default() };
+    let limits = StateLimits { pending_bytes: 11, ..StateLimits::default() };
     on_each(limits, async |state, _| {
         let mut slow = state.subscribe("slow").await.unwrap();
         let mut other = state.subscribe("other").await.unwrap();
@@ -470,7 +470,7 @@ fn a_full_store_refuses_new_values_and_keeps_the_old_ones() {
 
 #[test]
 fn the_bytes_of_everything_together_are_bounded() {
-    let limits = StateLimits { bytes: 3 * (StateLimits::OVERHEAD + 101), ..StateLimits::default() };
+    let limits = StateLimits { bytes: 3 * (StateLimits::OVERHEAD + 102), ..StateLimits::default() };
     on_each(limits, async |state, clock| {
         let long = || Bytes::from(vec![7; 100]);
         let full = |error: StateError| matches!(error, StateError::Full { kind: "bytes", .. });

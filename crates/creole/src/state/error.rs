@@ -57,6 +57,15 @@ pub enum StateError {
         /// Whether a change may have happened all the same: it was sent, and no response came.
         is_unknown: bool,
     },
+    /// The record was written in a format that this version does not read. It is left as it is.
+    UnknownFormat {
+        /// The number of its format.
+        found: u8,
+        /// The oldest format that this version reads.
+        oldest: u8,
+        /// The newest format that this version reads.
+        newest: u8,
+    },
     /// The store on the network cannot be used before its settings or ours are changed.
     Misconfigured {
         /// The address of the store, without credentials.
@@ -96,7 +105,10 @@ impl StateError {
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
-            Self::Unavailable { .. } | Self::Full { .. } | Self::Contended => true,
+            Self::Unavailable { .. }
+            | Self::Full { .. }
+            | Self::Contended
+            | Self::UnknownFormat { .. } => true,
             Self::File { error, .. } => {
                 matches!(error, StateFileError::Busy(_) | StateFileError::DiskFull(_))
             }
@@ -135,6 +147,11 @@ impl fmt::Display for StateError {
             Self::Stopped => formatter.write_str("the worker of the state file has ended"),
             Self::Contended => formatter
                 .write_str("too many requests change the same value at the same time; try again"),
+            Self::UnknownFormat { found, oldest, newest } => write!(
+                formatter,
+                "another version wrote the record: its format is {found}, and this version reads \
+                    {oldest} to {newest}; update all replicas, one version at a time"
+            ),
             Self::Misconfigured { store, problem } => {
                 write!(formatter, "the state store {store} cannot be used: {problem}")
             }

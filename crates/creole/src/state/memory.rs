@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::topics::Topics;
-use super::{Condition, LogRetention, Namespace, Result, StateEntry, StateError, StateLimits};
+use super::{Condition, LogRetention, Namespace, Result, StateError, StateLimits, StoredEntry};
 use entries::MemoryEntries;
 use logs::Logs;
 
@@ -71,7 +71,7 @@ impl MemoryState {
         &self.topics
     }
 
-    pub(super) fn get(&self, space: Namespace, key: &str, now: Duration) -> Option<StateEntry> {
+    pub(super) fn get(&self, space: Namespace, key: &str, now: Duration) -> Option<StoredEntry> {
         self.data().entries.get(space, key, now)
     }
 

@@ -60,6 +60,7 @@ fn error_outcome(error: &StateError) -> &'static str {
         StateError::TooLong { .. }
         | StateError::RetentionTooLong { .. }
         | StateError::Contended
+        | StateError::UnknownFormat { .. }
         | StateError::Trimmed { .. } => "lost",
     }
 }

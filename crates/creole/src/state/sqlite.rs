@@ -23,7 +23,7 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::topics::{Subscription, Topics};
-use super::{Condition, LogRetention, Namespace, Result, StateEntry, StateError, StateLimits};
+use super::{Condition, LogRetention, Namespace, Result, StateError, StateLimits, StoredEntry};
 use entries::PendingWrite;
 use failure::SqliteFailure;
 use worker::{CommitCallback, JobKind, SqliteWorker, WorkerJob};
@@ -75,7 +75,7 @@ impl SqliteState {
         space: Namespace,
         key: &str,
         now: Duration,
-    ) -> Result<Option<StateEntry>> {
+    ) -> Result<Option<StoredEntry>> {
         let (key, now) = (key.to_owned(), milliseconds(now));
         self.read(move |connection| entries::get(connection, space, &key, now)).await
     }

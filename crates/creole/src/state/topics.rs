@@ -10,12 +10,13 @@ use bytes::Bytes;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::protection::{StateProtection, StoredKind};
+use super::protection::StoredKind;
+use super::record::RecordCodec;
 use super::{Result, StateError, StateLimits};
 
 /// An event for a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TopicEvent {
+pub enum TopicEvent {
     /// A message.
     Message(Bytes),
     /// The subscriber was too slow, and messages were dropped: read the state that they were about again.
@@ -23,24 +24,23 @@ pub(crate) enum TopicEvent {
 }
 
 /// A subscription to a topic. Dropping it ends it.
-pub(crate) struct Subscription {
+pub struct Subscription {
     topics: Weak<Topics>,
     topic: Arc<str>,
     /// Taken only so that the sender can count the remaining receivers.
     receiver: Option<broadcast::Receiver<QueuedEvent>>,
-    /// What decrypts the messages.
-    protection: Option<StateProtection>,
+    records: RecordCodec,
 }
 
 impl Subscription {
-    /// The same subscription, to messages that are encrypted.
-    pub(super) fn protected(mut self, protection: Option<StateProtection>) -> Self {
-        self.protection = protection;
+    /// The same subscription, to messages in this form.
+    pub(super) fn decoded_by(mut self, records: RecordCodec) -> Self {
+        self.records = records;
         self
     }
 
     /// The next event; `None` once no [`State`](super::State) is left that could send one. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Option<TopicEvent> {
+    pub async fn next(&mut self) -> Option<TopicEvent> {
         loop {
             let queued = match self.receiver.as_mut()?.recv().await {
                 Ok(QueuedEvent::Message(queued)) => queued,
@@ -49,13 +49,13 @@ impl Subscription {
                 }
                 Err(RecvError::Closed) => return None,
             };
-            let Some(protection) = &self.protection else {
-                return Some(TopicEvent::Message(queued.bytes.clone()));
-            };
-            // A program without the key may publish to the store. Its messages are skipped.
-            let plain = protection.decrypt(StoredKind::Message, &self.topic, &queued.bytes);
-            if let Some(plain) = plain {
-                return Some(TopicEvent::Message(plain));
+            let stored = queued.bytes.clone();
+            match self.records.decode(StoredKind::Message, &self.topic, stored) {
+                Ok(Some((_, message))) => return Some(TopicEvent::Message(message)),
+                // A program without the key may publish to the store. Its messages are skipped.
+                Ok(None) => {}
+                // A newer version said something.
+                Err(_) => return Some(TopicEvent::Missed),
             }
         }
     }
@@ -136,7 +136,8 @@ impl Topics {
         };
         listeners.count += 1;
         let topics = Arc::downgrade(self);
-        Ok(Subscription { topics, topic, receiver: Some(receiver), protection: None })
+        let receiver = Some(receiver);
+        Ok(Subscription { topics, topic, receiver, records: RecordCodec::default() })
     }
 
     pub(super) fn publish(&self, topic: &str, message: &Bytes) {

@@ -38,6 +38,7 @@ use crate::upstream::connections::pool::{EvictParkedCall, MAX_LANES, UpstreamLea
 use crate::upstream::observed_request::StepPlace;
 use crate::upstream::park::request_state::{AnsweredInput, ParkedState, RequestState};
 use parked_call::ParkedCall;
+pub(crate) use replica::replica_fault;
 use slot_guard::ParkSlotGuard;
 use slots::{ParkSlot, ParkSlotLookup, ParkSlots};
 
@@ -253,7 +254,7 @@ impl ParkedCalls {
             Ok(outcome) => ResumeOutcome::Outcome(outcome),
             Err(ReplicaError::Gone) => ResumeOutcome::ReplicaGone,
             Err(ReplicaError::Unknown) => lost(),
-            Err(unreached) => replica::replica_fault(&unreached).into(),
+            Err(unreached) => replica_fault(&unreached).into(),
         }
     }
 

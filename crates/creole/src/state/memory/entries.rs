@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{ByteQuota, Namespace, StateEntry, StateLimits};
+use super::{ByteQuota, Namespace, StateLimits, StoredEntry};
 
 #[derive(Debug, Default)]
 pub(super) struct MemoryEntries {
@@ -32,9 +32,9 @@ impl StoredValue {
 }
 
 impl MemoryEntries {
-    pub(super) fn get(&self, space: Namespace, key: &str, now: Duration) -> Option<StateEntry> {
+    pub(super) fn get(&self, space: Namespace, key: &str, now: Duration) -> Option<StoredEntry> {
         let slot = self.slots(space).get(key).filter(|slot| slot.is_live(now))?;
-        Some(StateEntry { value: slot.value.clone(), version: slot.version })
+        Some(StoredEntry { value: slot.value.clone(), version: slot.version })
     }
 
     pub(super) fn version(&self, space: Namespace, key: &str, now: Duration) -> Option<u64> {

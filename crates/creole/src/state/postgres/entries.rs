@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio_postgres::types::Type;
 
-use super::super::{Condition, Namespace, Result, StateEntry, StateError};
+use super::super::{Condition, Namespace, Result, StateError, StoredEntry};
 use super::connection::PostgresQuery;
 use super::{PostgresState, lock_number, microseconds, positive, signed, time_to_live};
 
@@ -60,12 +60,12 @@ impl PostgresState {
         space: Namespace,
         key: &str,
         given: Option<Duration>,
-    ) -> Result<Option<StateEntry>> {
+    ) -> Result<Option<StoredEntry>> {
         let (space, key, given) = (space_number(space), key.as_bytes(), given.map(microseconds));
         let rows = self.query(&GET, &[&self.cluster(), &space, &key, &given]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let value: Vec<u8> = self.column(row, 0)?;
-        Ok(Some(StateEntry { value: value.into(), version: positive(self.column(row, 1)?) }))
+        Ok(Some(StoredEntry { value: value.into(), version: positive(self.column(row, 1)?) }))
     }
 
     pub(in super::super) async fn write(

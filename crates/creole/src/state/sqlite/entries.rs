@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::super::{Condition, Namespace, StateEntry, StateError, StateLimits};
+use super::super::{Condition, Namespace, StateError, StateLimits, StoredEntry};
 use super::SqliteResult;
 use super::capacity::{SWEPT_PER_WRITE, SWEPT_WHEN_FULL, full_error, sweep, totals};
 
@@ -28,12 +28,12 @@ pub(super) fn get(
     space: Namespace,
     key: &str,
     now: i64,
-) -> SqliteResult<Option<StateEntry>> {
+) -> SqliteResult<Option<StoredEntry>> {
     let sql = "SELECT value, version FROM entries
                WHERE space = ?1 AND key = ?2 AND (expires IS NULL OR expires > ?3)";
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_row(params![namespace_number(space), key, now], |row| {
-        Ok(StateEntry { value: row.get::<_, Vec<u8>>(0)?.into(), version: unsigned(row.get(1)?) })
+        Ok(StoredEntry { value: row.get::<_, Vec<u8>>(0)?.into(), version: unsigned(row.get(1)?) })
     });
     Ok(found.optional()?)
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, ScriptInvocation, Value, cmd, from_redis_value};
 
-use super::super::{Condition, Namespace, Result, StateEntry, StateLimits};
+use super::super::{Condition, Namespace, Result, StateLimits, StoredEntry};
 use super::changes::Change;
 use super::{ValkeyShared, ValkeyState, scripts, time_argument, ttl_argument};
 
@@ -36,7 +36,7 @@ impl ValkeyState {
         space: Namespace,
         key: &str,
         given: Option<Duration>,
-    ) -> Result<Option<StateEntry>> {
+    ) -> Result<Option<StoredEntry>> {
         let mut call = scripts::GET.key(self.shared.keys.entry(space, key));
         call.arg(time_argument(given));
         let found: Vec<Value> = self.call(call).await?;
@@ -45,7 +45,7 @@ impl ValkeyState {
             return Ok(None);
         };
         let version = self.shared.parsed(from_redis_value(version))?;
-        Ok(Some(StateEntry { value: value.into(), version }))
+        Ok(Some(StoredEntry { value: value.into(), version }))
     }
 
     pub(in super::super) async fn write(

@@ -18,6 +18,7 @@ use crate::upstream::connections::pool::UpstreamLease;
 use crate::upstream::forward::{CallForwarder, finish_outcome, upstream_request};
 use crate::upstream::observed_request::ObservedRequest;
 use crate::upstream::park::PreparedCall;
+use crate::upstream::park::replica_fault;
 use crate::upstream::park::request_state::ParkedState;
 
 impl CallForwarder {
@@ -30,8 +31,11 @@ impl CallForwarder {
     ) -> Option<Outcome> {
         let Address::Http(target) = &self.settings.address else { return None };
         let context = &call.context;
-        let trace =
-            self.parked_calls.claim_checkpoint(parked, context.principal().binding()).await?;
+        let claimed = self.parked_calls.claim_checkpoint(parked, context.principal().binding());
+        let trace = match claimed.await {
+            Ok(trace) => trace?,
+            Err(error) => return Some(replica_fault(&error.into()).into()),
+        };
         let rules = Revision::from_name(&trace.version)?.rules();
         let resumed = ResumedServer::new(
             target.clone(),

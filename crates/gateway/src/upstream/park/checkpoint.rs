@@ -6,6 +6,7 @@ use creole::Context;
 use creole::internal::client::ResumePoint;
 use creole::proto::model::InputRequest;
 use creole::proto::wire::Raw;
+use creole::state::StateError;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -89,26 +90,32 @@ fn request_params(input_request: &InputRequest) -> Raw {
 
 impl ParkedCalls {
     /// Takes the checkpoint of a call whose replica has stopped. If several replicas try, one gets it.
+    ///
+    /// # Errors
+    /// When the state fails, or this version cannot read the checkpoint. Then the call is not lost.
     pub(crate) async fn claim_checkpoint(
         &self,
         parked: &ParkedState,
         principal: &str,
-    ) -> Option<Checkpoint> {
-        let state = self.replicas.as_ref()?.state();
-        let path = checkpoint_path(&parked.id);
-        let entry = state.get(&path).await.ok()??;
-        let trace: Checkpoint = serde_json::from_slice(&entry.value).ok()?;
-        if trace.principal != principal || trace.round != parked.round {
-            return None;
+    ) -> Result<Option<Checkpoint>, StateError> {
+        let Some(replicas) = &self.replicas else { return Ok(None) };
+        let (state, path) = (replicas.state(), checkpoint_path(&parked.id));
+        let Some(entry) = state.get(&path).await? else { return Ok(None) };
+        let trace = serde_json::from_slice(&entry.value).ok().filter(|trace: &Checkpoint| {
+            trace.principal == principal && trace.round == parked.round
+        });
+        if trace.is_none() {
+            return Ok(None);
         }
-        // This fails if the replica is alive after all and has renewed the checkpoint meanwhile.
-        state
-            .swap(&path, Some(entry.version), Vec::new().into(), Some(RETENTION_MARGIN))
-            .await
-            .ok()??;
+        let taken = Vec::new().into();
+        let won = state.swap(&path, Some(entry.version), taken, Some(RETENTION_MARGIN)).await?;
+        if won.is_none() {
+            // The replica is alive after all and has renewed the checkpoint meanwhile.
+            return Ok(None);
+        }
         // A checkpoint that cannot be removed expires.
         _ = state.remove(&path).await;
-        Some(trace)
+        Ok(trace)
     }
 }
 
@@ -141,9 +148,10 @@ impl ParkSlotGuard {
         else {
             return false;
         };
-        let found = peers.state().get(&checkpoint_path(&self.id)).await;
-        // If the state fails, no replica could have taken it.
-        found.is_ok_and(|entry| entry.is_none_or(|entry| entry.version != version))
+        match peers.state().get(&checkpoint_path(&self.id)).await {
+            Ok(entry) => entry.is_none_or(|entry| entry.version != version),
+            Err(error) => is_of_another_version(&error),
+        }
     }
 
     /// Prevents other replicas from taking over the call. Returns whether none has done so.
@@ -156,7 +164,7 @@ impl ParkSlotGuard {
         let found = match state.get(&path).await {
             Ok(Some(entry)) if entry.version == version => entry.value,
             Ok(_) => return false,
-            Err(_) => return true,
+            Err(error) => return !is_of_another_version(&error),
         };
         match state.swap(&path, Some(version), found, self.checkpoint_ttl()).await {
             Ok(Some(newer)) => self.checkpoint_version = Some(newer),
@@ -184,6 +192,12 @@ impl ParkSlotGuard {
         // A checkpoint that cannot be removed expires.
         runtime.spawn(async move { peers.state().remove(&path).await });
     }
+}
+
+/// Whether a checkpoint cannot be read because a replica of another version wrote it. If the state fails, no replica
+/// could have taken it.
+fn is_of_another_version(error: &StateError) -> bool {
+    matches!(error, StateError::UnknownFormat { .. })
 }
 
 fn checkpoint_path(id: &str) -> String {

@@ -102,7 +102,7 @@ pub(super) async fn resume(
 }
 
 /// The fault of a call that could not be forwarded although its replica is alive.
-pub(super) fn replica_fault(unreached: &ReplicaError) -> Fault {
+pub(crate) fn replica_fault(unreached: &ReplicaError) -> Fault {
     let kind = match unreached {
         ReplicaError::Busy => FaultKind::Busy,
         ReplicaError::State(StateError::TooLong { .. }) => FaultKind::InvalidParams,

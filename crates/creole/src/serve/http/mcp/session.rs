@@ -13,7 +13,7 @@ pub(crate) use stream_reader::StreamReader;
 use std::borrow::Cow;
 use std::future::poll_fn;
 use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -42,6 +42,7 @@ use crate::serve::http::mcp::stateless_exchange::STREAM_AFTER;
 use crate::serve::http::mcp::stream::{ReaderId, ResponseStream};
 use crate::serve::http::mcp::streams::{FirstReply, HttpHost};
 use crate::server::Service;
+use crate::state::StateEntry;
 use crate::sync;
 use crate::telemetry::metrics::{NetworkTransport, SessionMeter};
 
@@ -60,6 +61,8 @@ pub(crate) struct Session {
     was_used: AtomicBool,
     /// Milliseconds from the start to the last save.
     last_saved: AtomicU64,
+    /// The format of its saved record, or zero.
+    saved_format: AtomicU8,
     /// Number of connections that read streams.
     readers: AtomicUsize,
     /// Whether all messages go to one stream.
@@ -105,17 +108,19 @@ impl Session {
         id: &str,
         principal: &Principal,
         holder: QuotaHolder,
-        record: &[u8],
+        saved: &StateEntry,
         peers: Option<Replicas>,
     ) -> Option<Arc<Self>> {
-        let record: SessionRecord<'_> = serde_json::from_slice(record).ok()?;
+        let record: SessionRecord<'_> = serde_json::from_slice(&saved.value).ok()?;
         if *record.principal != **principal.binding() {
             return None;
         }
         let responsible = principal_for(principal, id);
         let host = HttpHost::resume(service, responsible, &record.session)?;
         let owner = (Arc::clone(principal.binding()), holder);
-        Some(Self::from_parts(id.into(), owner, host, false, peers))
+        let session = Self::from_parts(id.into(), owner, host, false, peers);
+        session.mark_saved(saved.format);
+        Some(session)
     }
 
     fn from_parts(
@@ -135,6 +140,7 @@ impl Session {
             last_used: AtomicU64::new(0),
             was_used: AtomicBool::new(false),
             last_saved: AtomicU64::new(0),
+            saved_format: AtomicU8::new(0),
             readers: AtomicUsize::new(0),
             is_single_stream: single,
             closed: AtomicBool::new(false),
@@ -213,8 +219,15 @@ impl Session {
         self.get_time(&self.last_used)
     }
 
-    pub(crate) fn mark_saved(&self) {
+    /// Records that it is saved, and the format of its record.
+    pub(crate) fn mark_saved(&self, format: u8) {
         self.set_time(&self.last_saved);
+        self.saved_format.store(format, Ordering::Relaxed);
+    }
+
+    /// The format of its saved record.
+    pub(crate) fn saved_format(&self) -> u8 {
+        self.saved_format.load(Ordering::Relaxed)
     }
 
     pub(crate) fn saved_since(&self) -> Instant {

@@ -157,7 +157,7 @@ impl Sessions {
         let Some(entry) = self.state.get(&state_key(id)).await? else { return Ok(None) };
         let (service, peers) = (self.service.clone(), self.replicas.clone());
         let holder = QuotaHolder::new(principal, client);
-        let resumed = Session::resume(service, id, principal, holder, &entry.value, peers);
+        let resumed = Session::resume(service, id, principal, holder, &entry, peers);
         let Some(resumed) = resumed else { return Ok(None) };
         if !self.has_room(resumed.holder()) {
             return Err(SessionError::Full);
@@ -183,20 +183,26 @@ impl Sessions {
     /// Whether there is nothing to save.
     pub(crate) fn is_saved(&self, session: &Session) -> bool {
         let is_recent = session.saved_since() + self.idle / 4 > Instant::now();
-        is_recent && !session.is_changed()
+        let is_current = session.saved_format() == self.state.written_format();
+        is_recent && is_current && !session.is_changed()
     }
 
     /// Saves the changes of a session, and that it is in use. Changes that could not be saved are saved with the next
     /// request.
     pub(crate) async fn save(&self, session: &Session) -> Result<(), StateError> {
+        let format = self.state.written_format();
+        if session.saved_format() != format {
+            // Not all replicas may read the record as it is.
+            session.host().keep_changed_record();
+        }
         if let Some(record) = session.changed_record() {
             let mut taken = TakenRecord { session, is_saved: false };
             self.state.put(&state_key(session.id()), record, Some(self.idle)).await?;
             taken.is_saved = true;
-            session.mark_saved();
+            session.mark_saved(format);
         } else if session.saved_since() + self.idle / 4 <= Instant::now() {
             self.state.touch(&state_key(session.id()), Some(self.idle)).await?;
-            session.mark_saved();
+            session.mark_saved(format);
         }
         Ok(())
     }
