@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use creole_acceptance::gateway::{HandshakeClient, ScriptedReplies};
 use creole_acceptance::process_under_test::{Server, serve};
-use creole_gateway::layers::{approve, changed_tools};
+use creole_gateway::layers::PinLocation;
 use serde_json::{Value, json};
+use tokio::runtime::Builder;
 
 use crate::{A_MOMENT, Bridge, asking, form, named, text};
 
@@ -110,14 +111,18 @@ fn a_tool_that_is_approved_at_run_time_is_announced_and_listed() {
     assert_eq!(listed(), json!([]));
     let mut pending = client.listen();
     // The change is in the file before the first list, and the error names the command that approves it.
-    assert_eq!(changed_tools(&pins).unwrap().len(), 1);
+    let runtime = Builder::new_current_thread().build().unwrap();
+    let pins = PinLocation::File(pins);
+    let found = runtime.block_on(pins.pins()).unwrap();
+    assert!(found.iter().all(|pin| pin.changed.is_some()) && found.len() == 1, "{found:?}");
     let refused = client.call("ask", json!({}));
     assert_eq!(refused["result"]["isError"], true, "{refused}");
     let reason = refused["result"]["content"][0]["text"].as_str().unwrap_or_default();
     assert!(reason.contains("changed and is not approved"), "{refused}");
     assert!(reason.contains("`creole approve FILE behind ask`"), "{refused}");
     assert!(bridge.puppets.within(A_MOMENT).is_none(), "the upstream gets no call");
-    assert_eq!(approve(&pins, "behind", Some("ask")).unwrap(), ["ask"]);
+    let approved = runtime.block_on(pins.approve("behind", Some("ask")));
+    assert_eq!(approved.unwrap(), ["ask"]);
     assert_eq!(pending.message()["method"], "notifications/tools/list_changed");
     assert_eq!(listed()[0]["name"], "ask");
 }

@@ -6,6 +6,7 @@
 mod history;
 mod limits;
 mod outages;
+mod pins;
 mod rolling;
 mod secrets;
 mod sessions;

@@ -7,6 +7,7 @@ use creole::Service;
 use creole::serve::http::McpEndpoint;
 use creole::state::State;
 use creole_gateway::federation::Federation;
+use creole_gateway::layers::PinLocation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,8 +27,8 @@ pub trait AdminHost: Send + Sync + 'static {
         None
     }
 
-    /// The files with pinned tools.
-    fn pin_files(&self) -> Vec<PathBuf> {
+    /// Where the pinned tools are.
+    fn pin_locations(&self) -> Vec<PinLocation> {
         Vec::new()
     }
 

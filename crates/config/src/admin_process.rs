@@ -10,10 +10,12 @@ use creole::serve::http::{Drain, DrainStage, McpEndpoint};
 use creole_admin::{
     AdminHost, AdminSettings, ConfigView, Diagnostic, LayerView, RefusedConfig, ServerView, Stage,
 };
+use creole_gateway::layers::PinLocation;
 use creole_proto::wire::hex;
 use creole_tools::PackOptions;
 
 use crate::effective_values::effective_values;
+use crate::pin_locations::pin_locations;
 use crate::plan::admin::AdminPlan;
 use crate::plan::http::HttpPlan;
 use crate::plan::layer::LayerPlan;
@@ -97,16 +99,10 @@ impl AdminHost for AdminProcess {
         }
     }
 
-    fn pin_files(&self) -> Vec<PathBuf> {
+    fn pin_locations(&self) -> Vec<PinLocation> {
         let plan = Arc::clone(&self.reloader.history().plan);
-        let servers = std::iter::once(&plan.server).chain(&plan.other_servers);
-        let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
-        let layers = servers.flat_map(|server| &server.chain).chain(behind);
-        let files = layers.filter_map(|layer| match layer {
-            LayerPlan::Pin(file) => Some(file.clone()),
-            _ => None,
-        });
-        files.collect::<BTreeSet<PathBuf>>().into_iter().collect()
+        let instances = self.reloader.instances();
+        pin_locations(&plan, instances.first().map(|instance| &instance.state))
     }
 
     fn audit_files(&self) -> Vec<PathBuf> {

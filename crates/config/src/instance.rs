@@ -13,12 +13,14 @@ use creole::state::{State, StateProtection};
 use creole::{Sealer, Secrets, Server, Service};
 use creole_gateway::audit::{AuditExporter, AuditScope};
 use creole_gateway::federation::{Federation, FederationReplacement};
+use creole_gateway::layers::SharedPinSet;
 use creole_gateway::upstream::{Affinity, UpstreamSettings};
 use creole_tools::PackOptions;
 use creole_tools::recipe::Recipe;
 
 use crate::assemble::assemble_with_site;
 use crate::instance_state::InstanceState;
+use crate::pin_locations::servers_with_shared_pins;
 use crate::plan::layer::LayerEnvironment;
 use crate::plan::upstream::UpstreamAddress;
 use crate::upstream_settings::upstream_settings as planned_settings;
@@ -53,6 +55,8 @@ pub struct ServerInstance {
     pub state: State,
     /// The replicas that share the state, if it can be shared.
     pub replicas: Option<Replicas>,
+    /// The pins of tools in that state.
+    pins: Option<SharedPinSet>,
     /// Encrypts and authenticates the values that clients hold.
     sealer: Sealer,
     /// The keys of what is stored on the network.
@@ -94,7 +98,12 @@ impl ServerInstance {
             peers.announce(options.telemetry.metrics());
         }
         let is_current = Arc::new(AtomicBool::new(true));
-        let environment = layer_environment(options, affinity, peers.as_ref(), &is_current);
+        let pins = peers.as_ref().map(|peers| SharedPinSet::new(peers.state().clone()));
+        if let Some(pins) = &pins {
+            pins.load(servers_with_shared_pins(plan)).await;
+        }
+        let environment =
+            layer_environment(options, affinity, peers.as_ref(), &is_current, pins.as_ref());
         let server =
             build_server(plan, options, &federation, reaper.as_ref(), site.as_ref(), &environment)?;
         let service = server.state(state.clone()).sealer(sealer.clone()).start();
@@ -107,6 +116,7 @@ impl ServerInstance {
             service,
             state,
             replicas: peers,
+            pins,
             sealer,
             protection,
             federation,
@@ -145,7 +155,8 @@ impl ServerInstance {
         let site = self.site_of(plan);
         let is_current = Arc::new(AtomicBool::new(false));
         let replicas = self.replicas.as_ref();
-        let environment = layer_environment(options, self.affinity, replicas, &is_current);
+        let pins = self.pins.as_ref();
+        let environment = layer_environment(options, self.affinity, replicas, &is_current, pins);
         let server =
             build_server(plan, options, &federation, reaper.as_ref(), site.as_ref(), &environment)?;
         let mut servers = upstream_settings(plan, options, self.affinity, replicas, environment)?;
@@ -236,6 +247,7 @@ fn layer_environment(
     affinity: Affinity,
     replicas: Option<&Replicas>,
     is_current: &Arc<AtomicBool>,
+    pins: Option<&SharedPinSet>,
 ) -> LayerEnvironment {
     LayerEnvironment {
         telemetry: options.telemetry.clone(),
@@ -243,6 +255,7 @@ fn layer_environment(
         audit_scope: AuditScope::Server(Arc::clone(is_current)),
         is_stdout_free: affinity != Affinity::Single,
         state: replicas.map(|replicas| replicas.state().clone()),
+        pins: pins.cloned(),
         replica: replicas.map(|replicas| replicas.name().into()),
     }
 }

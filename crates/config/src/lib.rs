@@ -24,6 +24,7 @@ mod effective_values;
 mod instance;
 mod instance_state;
 mod logins;
+mod pin_locations;
 mod policy_cases;
 mod redacted_text;
 mod reload;
@@ -42,6 +43,7 @@ pub use assemble::{
 };
 pub use instance::{InstanceOptions, ServerInstance, attach_reaper};
 pub use logins::login_store;
+pub use pin_locations::open_pin_locations;
 pub use plan::Plan;
 pub use plan::layer::LayerError;
 pub use policy_cases::{ExpectedDecision, PolicyCase, load_policy_cases};

@@ -13,6 +13,7 @@ pub mod layer;
 pub mod layer_environment;
 mod limits;
 pub mod oauth;
+pub mod pins;
 mod plain_names;
 pub mod policy;
 pub mod redaction;

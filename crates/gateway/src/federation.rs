@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::upstream::{Upstream, UpstreamSettings, UpstreamStatus};
 
 /// How often the outermost layers are checked for changed definitions.
-const CHAIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+const CHAIN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The default time that lists wait for upstreams that are slow to start.
 pub const LIST_WAIT: Duration = Duration::from_secs(2);

@@ -27,8 +27,8 @@ pub use crate::layers::definitions::filter::{Filter, FilterSettings};
 pub(crate) use crate::layers::definitions::hints::Hints;
 pub use crate::layers::definitions::json_edit::newest_json;
 pub use crate::layers::definitions::pin::{
-    ChangedTool, Difference, Pin, PinDecision, PinDecisionOutcome, PinView, approve, changed_tools,
-    decide, pins,
+    ChangedTool, Difference, Pin, PinDecision, PinDecisionOutcome, PinLocation, PinView,
+    SharedPinSet,
 };
 pub use crate::layers::definitions::rename::{Rename, RenameSettings};
 pub use crate::layers::definitions::rewrite::{Rewrite, ToolRewrite};

@@ -1,47 +1,38 @@
 //! `creole approve`: shows and approves changed tools.
 
-use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
 
-use creole_config::plan::layer::LayerPlan;
-use creole_config::{ConfigSource, Plan};
-use creole_gateway::layers::{ChangedTool, approve, changed_tools};
+use creole_config::{ConfigSource, Plan, open_pin_locations};
+use creole_gateway::layers::{ChangedTool, PinLocation};
+use tokio::runtime::Builder;
 
 use crate::args::ApproveArgs;
 use crate::failure::Failure;
+use crate::instance::runtime;
 use crate::output;
 
 /// Runs the verb.
 pub(crate) fn run(args: &ApproveArgs) -> Result<(), Failure> {
     let plan = Plan::load(ConfigSource::File(&args.file), &creole_config::packs())?;
-    let files = files(&plan);
-    if files.is_empty() {
-        return Err(Failure::Refused("this configuration has no `pin` layer".to_owned()));
-    }
-    match &args.server {
-        Some(server) => approve_in(&files, server, args.tool.as_deref()),
-        None => show(&files),
-    }
+    let runtime = runtime(&mut Builder::new_current_thread())?;
+    runtime.block_on(async {
+        let locations = open_pin_locations(&plan).await?;
+        if locations.is_empty() {
+            return Err(Failure::Refused("this configuration has no `pin` layer".to_owned()));
+        }
+        match &args.server {
+            Some(server) => approve_in(&locations, server, args.tool.as_deref()).await,
+            None => show(&locations).await,
+        }
+    })
 }
 
-/// The files with pinned tools.
-fn files(plan: &Plan) -> BTreeSet<PathBuf> {
-    let behind = plan.upstreams.iter().flat_map(|upstream| &upstream.chain);
-    let layers = plan.server.chain.iter().chain(behind);
-    layers
-        .filter_map(|layer| match layer {
-            LayerPlan::Pin(file) => Some(file.clone()),
-            _ => None,
-        })
-        .collect()
-}
-
-fn show(files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
+async fn show(locations: &[PinLocation]) -> Result<(), Failure> {
     let mut lines = Vec::new();
-    for file in files {
-        for changed in changed_tools(file).map_err(|error| file_failure(file, &error))? {
-            lines.extend(change_lines(&changed));
+    for location in locations {
+        for pin in location.pins().await.map_err(|error| pin_failure(location, &error))? {
+            let change = pin.change().map_err(|error| pin_failure(location, &error))?;
+            lines.extend(change.iter().flat_map(change_lines));
         }
     }
     if lines.is_empty() {
@@ -73,10 +64,15 @@ fn escape_invisible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-fn approve_in(files: &BTreeSet<PathBuf>, server: &str, tool: Option<&str>) -> Result<(), Failure> {
+async fn approve_in(
+    locations: &[PinLocation],
+    server: &str,
+    tool: Option<&str>,
+) -> Result<(), Failure> {
     let mut approved = Vec::new();
-    for file in files {
-        approved.extend(approve(file, server, tool).map_err(|error| file_failure(file, &error))?);
+    for location in locations {
+        let tools = location.approve(server, tool).await;
+        approved.extend(tools.map_err(|error| pin_failure(location, &error))?);
     }
     if approved.is_empty() {
         let message = tool.map_or_else(|| "no tool".to_owned(), |tool| format!("no tool `{tool}`"));
@@ -86,6 +82,6 @@ fn approve_in(files: &BTreeSet<PathBuf>, server: &str, tool: Option<&str>) -> Re
     output::write_data(&format!("approved: {}\n", approved.join(", ")))
 }
 
-fn file_failure(file: &Path, error: &io::Error) -> Failure {
-    Failure::Refused(format!("cannot use the pin file `{}`: {error}", file.display()))
+fn pin_failure(location: &PinLocation, error: &io::Error) -> Failure {
+    Failure::Refused(format!("cannot use the pins in {location}: {error}"))
 }

@@ -10,14 +10,15 @@ use creole_tools::script::{Function, Script, ScriptLimits};
 use serde_json::Value;
 
 use crate::plan::layer::LayerPlan;
+use crate::plan::pins::PinPlan;
 use crate::plan::redaction::{PatternList, REPLACEMENT, RedactPlan, patterns, pointers};
 use crate::plan::{audit, to_u32};
 use crate::plan::{count, file, label, seconds};
 use crate::syntax::error::ConfigProblem;
 use crate::syntax::value::{Entries, Ranged, Spanned};
 use crate::tables::chain::{
-    CacheTable, FilterTable, LayerTable, RateLimitTable, RedactTable, RenameTable, RetryTable,
-    RewriteTable, ToolRewriteTable,
+    CacheTable, FilterTable, LayerTable, PinTable, RateLimitTable, RedactTable, RenameTable,
+    RetryTable, RewriteTable, ToolRewriteTable,
 };
 use crate::tables::enums::{ListKindChoice, RedactScopeChoice};
 use crate::tables::tools::ScriptTable;
@@ -74,7 +75,7 @@ fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, ConfigProblem> {
             LayerPlan::SizeLimit(SizeLimit { arguments, results })
         }
         LayerTable::Audit(table) => LayerPlan::Audit(audit::resolve(table)?),
-        LayerTable::Pin(table) => LayerPlan::Pin(file("file", table.file)?),
+        LayerTable::Pin(table) => LayerPlan::Pin(pin(table)?),
         LayerTable::Script(table) => {
             let wanted = [Function::Metadata, Function::Request];
             LayerPlan::Script(resolve_script(table, &wanted, folder)?)
@@ -84,6 +85,21 @@ fn layer(table: LayerTable, folder: &Path) -> Result<LayerPlan, ConfigProblem> {
 
 fn empty_layer(help: &str) -> ConfigProblem {
     ConfigProblem::new("this layer does nothing").help(help)
+}
+
+fn pin(table: PinTable) -> Result<PinPlan, ConfigProblem> {
+    let shared = table.shared.filter(|shared| shared.value);
+    match (table.file, shared) {
+        (Some(path), None) => Ok(PinPlan::File(file("file", path)?)),
+        (None, Some(_)) => Ok(PinPlan::Shared),
+        (None, None) => Err(empty_layer("set `file` or `shared = true`")),
+        (Some(_), Some(shared)) => {
+            let problem = ConfigProblem::new("`file` and `shared` exclude each other");
+            Err(problem
+                .help("the approved definitions are in a file or in `[state]`")
+                .at(shared.span))
+        }
+    }
 }
 
 fn retry(table: RetryTable) -> Result<RetrySettings, ConfigProblem> {

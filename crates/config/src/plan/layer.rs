@@ -1,6 +1,6 @@
 //! The plan of a layer, and how the layer is built from it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use creole::Middleware;
@@ -8,12 +8,13 @@ use creole_tools::script::Script;
 
 pub use crate::plan::audit::{AuditArgumentsPlan, AuditPlan, AuditTargetPlan};
 pub use crate::plan::layer_environment::{LayerEnvironment, LayerError};
+pub use crate::plan::pins::PinPlan;
 pub use crate::plan::redaction::RedactPlan;
 use crate::script_layer::ScriptLayer;
 use creole_gateway::layers::{
     Breaker, BreakerSettings, Cache, CacheSettings, Concurrency, ConcurrencySettings, Filter,
-    FilterSettings, Pin, RateLimit, RateSettings, Redact, RedactScope, Rename, RenameSettings,
-    Retry, RetrySettings, Rewrite, SizeLimit, Timeout,
+    FilterSettings, RateLimit, RateSettings, Redact, RedactScope, Rename, RenameSettings, Retry,
+    RetrySettings, Rewrite, SizeLimit, Timeout,
 };
 
 /// One layer of a chain.
@@ -43,8 +44,8 @@ pub enum LayerPlan {
     SizeLimit(SizeLimit),
     /// Writes an audit log.
     Audit(AuditPlan),
-    /// Withholds tools whose definitions changed. The file records the known definitions.
-    Pin(PathBuf),
+    /// Withholds tools whose definitions changed.
+    Pin(PinPlan),
     /// Runs functions of a script.
     Script(Script),
 }
@@ -111,10 +112,7 @@ impl LayerPlan {
             Self::Redact(plan, from) => Arc::new(Redact::new(plan.redactor()?, *from)),
             Self::SizeLimit(layer) => Arc::new(*layer),
             Self::Audit(plan) => Arc::new(plan.build(server, environment)?),
-            Self::Pin(file) => Arc::new(Pin::new(server, file).map_err(|error| {
-                let file = file.display();
-                LayerError::new(format!("cannot use the pin file `{file}`: {error}"))
-            })?),
+            Self::Pin(plan) => Arc::new(plan.build(server, environment)?),
             Self::Script(script) => Arc::new(ScriptLayer::new(script.clone())),
         })
     }
@@ -123,7 +121,7 @@ impl LayerPlan {
     pub(crate) fn resolve_paths(self, folder: &Path) -> Self {
         match self {
             Self::Audit(plan) => Self::Audit(plan.resolve_paths(folder)),
-            Self::Pin(file) => Self::Pin(folder.join(file)),
+            Self::Pin(PinPlan::File(file)) => Self::Pin(PinPlan::File(folder.join(file))),
             other => other,
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use creole::internal::telemetry::Telemetry;
 use creole::state::State;
 use creole_gateway::audit::{AuditExporter, AuditScope};
+use creole_gateway::layers::SharedPinSet;
 
 /// What layers need of the process that runs them.
 #[derive(Clone)]
@@ -20,6 +21,8 @@ pub struct LayerEnvironment {
     pub is_stdout_free: bool,
     /// The state, if several processes may share it.
     pub state: Option<State>,
+    /// The pins of tools in that state.
+    pub pins: Option<SharedPinSet>,
     /// The name of this process among those that share a state.
     pub replica: Option<Arc<str>>,
 }
@@ -32,6 +35,7 @@ impl Default for LayerEnvironment {
             audit_scope: AuditScope::Layer,
             is_stdout_free: false,
             state: None,
+            pins: None,
             replica: None,
         }
     }

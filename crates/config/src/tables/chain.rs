@@ -229,10 +229,14 @@ pub struct SizeLimitTable {
 }
 
 /// Withholds tools whose definitions changed, until `creole approve` approves them. A tool that is seen for the first
-/// time is trusted.
+/// time is trusted. Needs `file` or `shared = true`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PinTable {
     /// The file that stores the approved definitions. A relative path is resolved against the folder of this file.
-    pub file: Spanned<String>,
+    pub file: Option<Spanned<String>>,
+    /// Whether the approved definitions are in `[state]`, for all replicas together. While the state fails, known
+    /// decisions hold, and new and changed tools are withheld. All definitions of a server together may have 1 MiB.
+    /// Default: false.
+    pub shared: Option<Spanned<bool>>,
 }

@@ -1,15 +1,13 @@
 //! Pinned tools: what changed, and the decision of an operator.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::http::StatusCode;
-use creole_gateway::layers::{PinDecision, PinDecisionOutcome, PinView, decide, pins};
+use creole_gateway::layers::{PinDecision, PinDecisionOutcome, PinLocation, PinView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::task::spawn_blocking;
 
 use crate::Admin;
 use crate::http::problem::{Problem, ProblemCode};
@@ -182,25 +180,17 @@ fn is_invisible(character: char) -> bool {
         || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
-async fn all(admin: &Admin) -> Result<Vec<(PathBuf, PinView)>, Problem> {
-    let files = admin.host.pin_files();
-    let read = move || -> io::Result<Vec<(PathBuf, PinView)>> {
-        let mut found = Vec::new();
-        for file in files {
-            found.extend(pins(&file)?.into_iter().map(|pin| (file.clone(), pin)));
-        }
-        Ok(found)
-    };
-    spawn_blocking(read)
-        .await
-        .map_err(io::Error::other)
-        .flatten()
-        .map_err(|error| unreadable(&error))
+async fn all(admin: &Admin) -> Result<Vec<(PinLocation, PinView)>, Problem> {
+    let mut found = Vec::new();
+    for location in admin.host.pin_locations() {
+        let pins = location.pins().await.map_err(|error| unreadable(&error))?;
+        found.extend(pins.into_iter().map(|pin| (location.clone(), pin)));
+    }
+    Ok(found)
 }
 
 fn unreadable(error: &io::Error) -> Problem {
-    Problem::new(ProblemCode::Unavailable, "The file of pins cannot be used")
-        .detail(error.to_string())
+    Problem::new(ProblemCode::Unavailable, "The pins cannot be used").detail(error.to_string())
 }
 
 /// The number of withheld tools.
@@ -215,9 +205,9 @@ async fn list(admin: Arc<Admin>, _: ApiRequest) -> Result<PinList, Problem> {
     Ok(PinList { items: pins.iter().map(|(_, pin)| PinSummary::from(pin)).collect() })
 }
 
-async fn find(admin: &Admin, request: &ApiRequest) -> Result<(PathBuf, PinView), Problem> {
+async fn find(admin: &Admin, request: &ApiRequest) -> Result<(PinLocation, PinView), Problem> {
     let (upstream, tool) = (request.name(0), request.name(1));
-    let is_it = |(_, pin): &(PathBuf, PinView)| pin.server == upstream && pin.tool == tool;
+    let is_it = |(_, pin): &(PinLocation, PinView)| pin.server == upstream && pin.tool == tool;
     let found = all(admin).await?.into_iter().find(is_it);
     found.ok_or_else(|| Problem::not_found("pinned tool", tool))
 }
@@ -259,15 +249,11 @@ async fn answer(
                 .detail("send `sha256` or the header `If-Match`"));
         }
     };
-    let (file, pin) = find(&admin, &request).await?;
+    let (location, pin) = find(&admin, &request).await?;
     let by = request.caller()?.name().to_owned();
     let (server, tool) = (pin.server.clone(), pin.tool.clone());
-    let made = spawn_blocking(move || decide(&file, (&pin.server, &pin.tool), &sha256, decision))
-        .await
-        .map_err(io::Error::other)
-        .flatten()
-        .map_err(|error| unreadable(&error))?;
-    match made {
+    let made = location.decide((&server, &tool), &sha256, decision).await;
+    match made.map_err(|error| unreadable(&error))? {
         PinDecisionOutcome::Done => {}
         PinDecisionOutcome::Changed(digest) => {
             let title = "The definition changed again since you saw it";

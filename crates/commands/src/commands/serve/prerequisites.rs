@@ -9,7 +9,7 @@ use creole_config::Plan;
 use creole_config::plan::HttpPlan;
 use creole_config::plan::audit::STDOUT_IS_USED;
 use creole_config::plan::http::TlsPlan;
-use creole_config::plan::layer::{AuditTargetPlan, LayerPlan};
+use creole_config::plan::layer::{AuditTargetPlan, LayerPlan, PinPlan};
 use creole_config::plan::state::StatePlan;
 
 use crate::failure::Failure;
@@ -93,7 +93,7 @@ fn writes_to_stdout(layer: &LayerPlan) -> bool {
 fn written_files(plan: &Plan) -> impl Iterator<Item = &Path> {
     let of_layers = layers(plan).filter_map(|layer| match layer {
         LayerPlan::Audit(audit) => audit.file(),
-        LayerPlan::Pin(file) => Some(file.as_path()),
+        LayerPlan::Pin(PinPlan::File(file)) => Some(file.as_path()),
         _ => None,
     });
     of_layers.chain(plan.state.as_ref().and_then(StatePlan::file))

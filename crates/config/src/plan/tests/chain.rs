@@ -6,7 +6,7 @@ use creole_proto::model::ListKind;
 use creole_proto::wire::Raw;
 
 use super::*;
-use crate::plan::layer::{AuditArgumentsPlan, AuditPlan, AuditTargetPlan, RedactPlan};
+use crate::plan::layer::{AuditArgumentsPlan, AuditPlan, AuditTargetPlan, PinPlan, RedactPlan};
 use creole_gateway::audit::AuditFileSettings;
 use creole_gateway::layers::{
     FilterSettings, NamePatterns, RenameSettings, RetrySettings, Rewrite, Timeout,
@@ -34,10 +34,19 @@ fn layers_keep_the_order_of_the_file() {
         max_delay: Duration::from_secs(5),
         names: NamePatterns::default(),
     };
-    let pin = LayerPlan::Pin("pins.json".into());
+    let pin = LayerPlan::Pin(PinPlan::File("pins.json".into()));
     assert_eq!(layers, [LayerPlan::Timeout(timeout), pin, LayerPlan::Retry(retry)]);
     let inline = plan("[server]\nchain = [{ kind = \"timeout\", seconds = 5 }]").server.chain;
     assert_eq!(inline, layers[..1]);
+}
+
+#[test]
+fn pins_are_in_a_file_or_in_the_state() {
+    let pin = |table: &str| layer(&format!("kind = \"pin\"\n{table}"));
+    let file = LayerPlan::Pin(PinPlan::File("a".into()));
+    assert_eq!(pin("file = \"a\""), file);
+    assert_eq!(pin("file = \"a\"\nshared = false"), file);
+    assert_eq!(pin("shared = true"), LayerPlan::Pin(PinPlan::Shared));
 }
 
 #[test]
@@ -167,7 +176,11 @@ fn each_error_of_a_layer_names_its_position_and_problem() {
             "kind = \"audit\"\nto = \"otlp\"\nfile = \"a\"",
             "5:8 the lines go to `otlp`, so this key has no effect",
         ),
-        ("kind = \"pin\"", "2:1 `file` is missing"),
+        ("kind = \"pin\"", "2:1 this layer does nothing"),
+        (
+            "kind = \"pin\"\nfile = \"a\"\nshared = true",
+            "5:10 `file` and `shared` exclude each other",
+        ),
     ];
     for (table, expected) in cases {
         let text = format!("[server]\n[[server.chain]]\n{table}");

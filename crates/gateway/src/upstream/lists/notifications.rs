@@ -22,7 +22,7 @@ use crate::upstream::lists::list_fetch::LISTS;
 pub(crate) const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How often the layers are checked for changed definitions.
-const CHAIN_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+const CHAIN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The notifications of an upstream from some moment on.
 pub(crate) struct NotificationSources {

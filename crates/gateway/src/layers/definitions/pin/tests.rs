@@ -20,6 +20,15 @@ fn serve(path: &Path, about: &str) -> Service {
     Server::new("t").tool(tool("read", about)).tool(tool("same", "Same")).with(pin).start()
 }
 
+async fn approve(path: &Path, server: &str, tool: Option<&str>) -> io::Result<Vec<String>> {
+    PinLocation::File(path.to_owned()).approve(server, tool).await
+}
+
+async fn changed_tools(path: &Path) -> Vec<ChangedTool> {
+    let pins = PinLocation::File(path.to_owned()).pins().await.unwrap();
+    pins.iter().filter_map(|pin| pin.change().unwrap()).collect()
+}
+
 #[tokio::test]
 async fn a_tool_that_changed_is_withheld_until_it_is_approved() {
     let folder = tempfile::tempdir().unwrap();
@@ -39,16 +48,16 @@ async fn a_tool_that_changed_is_withheld_until_it_is_approved() {
     );
     assert!(refused.detail.ends_with("`creole approve FILE files read` approves it"));
 
-    let [changed] = &changed_tools(&path).unwrap()[..] else { panic!() };
+    let [changed] = &changed_tools(&path).await[..] else { panic!() };
     let [(location, before, _)] = &changed.differences()[..] else { panic!() };
     assert_eq!((location.as_str(), before), ("/description", &Some(json!("Reads"))));
 
-    assert!(approve(&path, "files", Some("same")).unwrap().is_empty());
-    assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);
+    assert!(approve(&path, "files", Some("same")).await.unwrap().is_empty());
+    assert_eq!(approve(&path, "files", None).await.unwrap(), ["read"]);
     assert_eq!(text(&call(&second, "a", "read", "{}").await), "done");
     second.registry().reapply_layers();
     assert_eq!(listed_names(&second, ListKind::Tools).await, ["read", "same"]);
-    assert!(changed_tools(&path).unwrap().is_empty());
+    assert!(changed_tools(&path).await.is_empty());
 }
 
 #[tokio::test]
@@ -61,15 +70,15 @@ async fn an_approval_is_noticed_once_by_lists() {
     let service = Server::new("t").tool(tool("read", "Writes")).with_all(layers).start();
     assert!(listed_names(&service, ListKind::Tools).await.is_empty());
     assert!(!pin.definitions_changed());
-    assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);
+    assert_eq!(approve(&path, "files", None).await.unwrap(), ["read"]);
     service.registry().reapply_layers_if_changed();
     assert_eq!(listed_names(&service, ListKind::Tools).await, ["read"]);
     assert!(!pin.definitions_changed(), "the change is reported once");
     // A call that notices the approval first does not hide it from the lists.
     service.registry().add_tool(tool("read", "Burns"));
     assert!(!pin.definitions_changed() && listed_names(&service, ListKind::Tools).await.is_empty());
-    pin.0.save();
-    assert_eq!(approve(&path, "files", None).unwrap(), ["read"]);
+    pin.save_definitions();
+    assert_eq!(approve(&path, "files", None).await.unwrap(), ["read"]);
     assert_eq!(text(&call(&service, "a", "read", "{}").await), "done");
     assert!(pin.definitions_changed());
 }
@@ -116,22 +125,22 @@ async fn servers_share_a_file() {
 fn a_tool_that_there_is_no_room_for_is_neither_listed_nor_called() {
     let folder = tempfile::tempdir().unwrap();
     let pin = Pin::new("files", &folder.path().join("pins.json")).unwrap();
-    for number in 0..=store::MAX_TOOLS {
+    for number in 0..=pinned::MAX_TOOLS {
         let text = format!(r#"{{"name":"t{number}","inputSchema":{{"type":"object"}}}}"#);
         let tool = Arc::new(Definition::from_upstream(ListKind::Tools, &text, None).unwrap());
         let is_shown = pin.rewrite_definition(ListKind::Tools, tool).is_some();
-        assert_eq!(is_shown, number < store::MAX_TOOLS);
-        assert_ne!(is_shown, pin.0.is_withheld(&format!("t{number}")));
+        assert_eq!(is_shown, number < pinned::MAX_TOOLS);
+        assert_ne!(is_shown, pin.is_withheld(&format!("t{number}")));
     }
 }
 
-#[test]
-fn a_damaged_file_is_an_error_and_stays_as_it_is() {
+#[tokio::test]
+async fn a_damaged_file_is_an_error_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pins.json");
     fs::write(&path, "{").unwrap();
     let error = Pin::new("files", &path).unwrap_err();
     assert!(error.to_string().starts_with("the file is not a valid pin file"), "{error}");
-    assert!(approve(&path, "files", None).is_err());
+    assert!(approve(&path, "files", None).await.is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), "{");
 }

@@ -1,4 +1,4 @@
-//! The pins of one upstream's tools in memory, and the comparison with current definitions.
+//! The pins of one server's tools in a file: what they are in memory, and the comparison with current definitions.
 
 use creole::internal::sync::Mutex;
 use std::io;
@@ -7,20 +7,14 @@ use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use creole::internal::seal::digest;
 use creole_proto::model::Definition;
-use creole_proto::wire::{Raw, canonical, hex};
 
-use crate::layers::definitions::json_edit::newest_json;
-use crate::layers::definitions::pin::file;
-use crate::layers::definitions::pin::file::{ObservedTool, PinnedTool, Pins, update};
-
-/// The maximum number of pinned tools of one upstream. Further ones are withheld.
-pub(crate) const MAX_TOOLS: usize = 10_000;
+use crate::layers::definitions::pin::file::{self, update};
+use crate::layers::definitions::pin::pinned::{MAX_TOOLS, ObservedTool, Pins};
 
 /// The pins of one upstream's tools.
 #[derive(Debug)]
-pub(crate) struct PinStore {
+pub(crate) struct FilePins {
     pub(crate) server: String,
     path: PathBuf,
     tools: Mutex<Pins>,
@@ -34,7 +28,7 @@ pub(crate) struct PinStore {
     file_stamp: Mutex<Option<(SystemTime, u64)>>,
 }
 
-impl PinStore {
+impl FilePins {
     /// Reads the pins of the upstream of this name from the file.
     pub(crate) fn read(server: &str, path: &Path) -> io::Result<Self> {
         let tools = file::read(path)?.servers.remove(server).unwrap_or_default();
@@ -73,8 +67,7 @@ impl PinStore {
 
     /// Whether the tool may be listed with its current definition.
     pub(crate) fn admit(&self, item: &Definition) -> bool {
-        let text = canonical(newest_json(item));
-        let seen = ObservedTool { sha256: hex(&digest(text.as_bytes())), definition: raw(&text) };
+        let seen = ObservedTool::from(item);
         let mut tools = self.tools();
         let count = tools.len();
         match tools.get_mut(item.name()) {
@@ -95,11 +88,7 @@ impl PinStore {
             }
             None if count >= MAX_TOOLS => false,
             None => {
-                let ObservedTool { sha256, definition } = seen;
-                tools.insert(
-                    item.name().to_owned(),
-                    PinnedTool { sha256, definition, changed: None, rejected: None },
-                );
+                tools.insert(item.name().to_owned(), seen.into());
                 self.mark_unsaved(true);
                 true
             }
@@ -170,8 +159,4 @@ impl PinStore {
             tracing::error!(%file, %error, "cannot write the pin file");
         }
     }
-}
-
-fn raw(text: &str) -> Raw {
-    Raw::parse(text).unwrap_or_else(|_| Raw::from_value(&()))
 }
