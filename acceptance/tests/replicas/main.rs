@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod history;
+mod idle;
 mod limits;
 mod outages;
 mod pins;
@@ -12,6 +13,7 @@ mod secrets;
 mod sessions;
 mod store_operations;
 mod tasks;
+mod throttle;
 
 use creole_acceptance::gateway::{HandshakeClient, StatelessClient};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use creole_acceptance::gateway::StatelessClient;
-use creole_acceptance::process_under_test::FinishedCommand;
+use creole_acceptance::process_under_test::finished_command::FinishedCommand;
 use creole_acceptance::replicas::{ReplicaSet, ReplicaStore, each_store};
 use creole_acceptance::stage::stdio::binary;
 use creole_test_wait::blocking::eventually;

@@ -12,7 +12,7 @@ const CALLS: u64 = 50;
 const MAX_OPERATIONS: u64 = 12;
 
 /// The operations that replicas have made so far: each is one script or one message.
-fn operations(server: &ValkeyServer) -> u64 {
+pub(crate) fn operations(server: &ValkeyServer) -> u64 {
     let text = server.run(&["INFO", "commandstats"]);
     let counted = text.lines().filter_map(|line| {
         let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;

@@ -7,6 +7,7 @@
 
 mod access_tokens;
 mod attempt_metrics;
+mod attempt_outbox;
 pub(crate) mod challenge;
 pub(crate) mod credential_files;
 mod denial;
@@ -22,6 +23,7 @@ mod request;
 mod requirement;
 pub(crate) mod resource;
 pub(crate) mod secret;
+mod shared_attempts;
 mod single_flight;
 
 #[cfg(test)]
@@ -31,6 +33,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -104,11 +107,12 @@ pub struct Authenticator {
 }
 
 struct AuthenticatorInner {
-    fingerprints: Fingerprints,
+    fingerprints: Arc<Fingerprints>,
     /// The contents of the files at the last read.
     credentials: ArcSwap<LoadedCredentials>,
     pool: PasswordPool,
     throttle: Arc<LoginThrottle>,
+    is_throttle_shared: AtomicBool,
     verify: VerifyPassword,
     token_parts: Arc<VerifierParts>,
     attempts: AttemptMetrics,
@@ -142,7 +146,7 @@ impl Authenticator {
         pool: PasswordPool,
         verify: VerifyPassword,
     ) -> Result<Self, AuthError> {
-        let (fingerprints, token_parts) = (Fingerprints::new(), Arc::default());
+        let (fingerprints, token_parts) = (Arc::new(Fingerprints::new()), Arc::default());
         let attempts = AttemptMetrics::default();
         let known =
             LoadedCredentials::read(settings, &fingerprints, &token_parts, &attempts, None)?;
@@ -152,6 +156,7 @@ impl Authenticator {
             credentials: ArcSwap::from_pointee(known),
             pool,
             throttle: limiter,
+            is_throttle_shared: AtomicBool::new(false),
             verify,
             token_parts,
             attempts,
@@ -233,10 +238,14 @@ impl Authenticator {
         self.shared.attempts.set(metrics);
     }
 
-    /// Keeps used proofs of keys in this state, which other processes may share. The first call counts.
+    /// Keeps used proofs of keys in this state, which other processes may share, and counts failed logins together with
+    /// them. The first call counts. Must be called within a tokio runtime.
     #[doc(hidden)]
     pub fn set_state(&self, state: &State) {
         self.shared.token_parts.set_state(state);
+        if state.is_shared() && !self.shared.is_throttle_shared.swap(true, Ordering::Relaxed) {
+            shared_attempts::start(&self.shared.throttle, &self.shared.fingerprints, state);
+        }
     }
 
     /// Decides whether the caller with this `Authorization` header, from this address, is admitted.
@@ -316,10 +325,10 @@ impl Authenticator {
 
     /// Only wrong keys are counted, because a correct key is never throttled.
     fn record_wrong_key(&self, peer: Option<IpAddr>) -> Result<(), Box<Challenge>> {
-        let address = self.shared.fingerprints.of(b"keys", &[&network_prefix(peer)]);
+        let address = self.shared.fingerprints.of_subject(b"keys", &[&network_prefix(peer)]);
         self.shared
             .throttle
-            .record_failure(address, login_throttle::KEYS)
+            .record_wrong_key(address)
             .map_err(|wait| Box::new(Challenge::too_many_attempts(wait)))
     }
 

@@ -1,17 +1,18 @@
 //! Throttles failed logins: a few attempts are free, further ones are increasingly slow.
 //!
 //! Failed attempts are counted by account and address, and by address alone. An attempt counts from its start, so that
-//! many concurrent ones are not all free. Whether an account exists makes no difference.
+//! many concurrent ones are not all free. Whether an account exists makes no difference. Replicas may count together.
 
 use crate::sync::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::Digest;
+use super::attempt_outbox::{AttemptOutbox, AttemptResult};
 
 /// Maximum number of tracked subjects.
 const MAX_SUBJECTS: usize = 20_000;
@@ -39,6 +40,8 @@ pub(super) const KEYS: ThrottleRule =
 #[derive(Debug, Default)]
 pub(super) struct LoginThrottle {
     table: Mutex<HashMap<Digest, FailedAttempts>>,
+    /// What other replicas are told, if there may be some.
+    outbox: OnceLock<Arc<AttemptOutbox>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,24 +81,64 @@ impl LoginThrottle {
         Ok(Attempt { limiter: Arc::clone(self), account, address, is_open: true })
     }
 
-    /// Counts a failed attempt that is already complete, or returns how long to wait.
-    pub(super) fn record_failure(
-        &self,
-        subject: Digest,
-        rule: ThrottleRule,
-    ) -> Result<(), Duration> {
+    /// Counts a wrong key from an address, or returns how long to wait.
+    pub(super) fn record_wrong_key(&self, subject: Digest) -> Result<(), Duration> {
         let now = Instant::now();
         let mut table = self.table();
         let attempts = entry(&mut table, subject, now);
         if let Some(wait) = attempts.wait(now) {
             return Err(wait);
         }
-        attempts.fail(rule, now);
+        attempts.fail(KEYS, now);
+        drop(table);
+        self.tell(AttemptResult::KeyFailed, subject);
         Ok(())
+    }
+
+    /// Counts what another replica told.
+    pub(super) fn apply(&self, result: AttemptResult, subject: Digest) {
+        let now = Instant::now();
+        let mut table = self.table();
+        let rule = match result {
+            AttemptResult::AccountFailed => ACCOUNT,
+            AttemptResult::AddressFailed => ADDRESS,
+            AttemptResult::KeyFailed => KEYS,
+            AttemptResult::AccountReset => {
+                if let Some(attempts) = table.get_mut(&subject) {
+                    attempts.failures = 0;
+                }
+                return;
+            }
+        };
+        entry(&mut table, subject, now).fail(rule, now);
+    }
+
+    /// Tells other replicas from now on what is counted.
+    pub(super) fn share(&self) -> Arc<AttemptOutbox> {
+        Arc::clone(self.outbox.get_or_init(Arc::default))
+    }
+
+    fn tell(&self, result: AttemptResult, subject: Digest) {
+        if let Some(outbox) = self.outbox.get() {
+            outbox.push(result, subject);
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<Digest, FailedAttempts>> {
         self.table.lock()
+    }
+}
+
+#[cfg(test)]
+impl LoginThrottle {
+    /// The number of failures of a subject.
+    pub(super) fn failures(&self, subject: &Digest) -> u32 {
+        self.table().get(subject).map_or(0, |attempts| attempts.failures)
+    }
+
+    /// Whether other replicas are told.
+    pub(super) fn is_shared(&self) -> bool {
+        self.outbox.get().is_some()
     }
 }
 
@@ -114,8 +157,15 @@ impl Attempt {
     pub(super) fn succeed(mut self) {
         self.is_open = false;
         let mut table = self.limiter.table();
-        finish_attempt(&mut table, &self.account, |attempts| attempts.failures = 0);
+        let mut had_failed = false;
+        finish_attempt(&mut table, &self.account, |attempts| {
+            had_failed = std::mem::take(&mut attempts.failures) > 0;
+        });
         finish_attempt(&mut table, &self.address, |_| ());
+        drop(table);
+        if had_failed {
+            self.limiter.tell(AttemptResult::AccountReset, self.account);
+        }
     }
 
     /// The attempt failed.
@@ -139,6 +189,9 @@ impl Drop for Attempt {
             let mut table = self.limiter.table();
             finish_attempt(&mut table, &self.account, |attempts| attempts.fail(ACCOUNT, now));
             finish_attempt(&mut table, &self.address, |attempts| attempts.fail(ADDRESS, now));
+            drop(table);
+            self.limiter.tell(AttemptResult::AccountFailed, self.account);
+            self.limiter.tell(AttemptResult::AddressFailed, self.address);
         }
     }
 }
@@ -345,7 +398,7 @@ mod tests {
         for number in 0_u32..100_000 {
             let mut subject = [7; 32];
             subject[..4].copy_from_slice(&number.to_be_bytes());
-            limiter.record_failure(subject, KEYS).unwrap();
+            limiter.record_wrong_key(subject).unwrap();
         }
         let table = limiter.table();
         assert!(table.len() <= MAX_SUBJECTS && table.contains_key(&ALICE), "{}", table.len());
