@@ -33,8 +33,11 @@ use crate::state::{State, StateError};
 use crate::task::random_id;
 use crate::telemetry::metrics::{Metrics, table};
 
-/// The interval between two heartbeats.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(2);
+/// The interval between two heartbeats. A hundred replicas make 34 a second.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(3);
+
+/// How often a replica that waits for another one looks whether it is still there.
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long a replica counts as present after its last heartbeat. All replicas use the clock of the state.
 pub(crate) const HEARTBEAT_TTL: Duration = Duration::from_secs(8);

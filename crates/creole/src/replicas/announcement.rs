@@ -18,7 +18,7 @@ const LOG: &str = "replicas";
 const RETENTION: LogRetention = LogRetention { entries: 4096, ttl: Duration::from_secs(90) };
 
 /// The time between two announcements of few replicas.
-const MIN_INTERVAL: Duration = Duration::from_secs(2 * HEARTBEAT.as_secs());
+const MIN_INTERVAL: Duration = Duration::from_secs(4);
 
 /// The longest time between two announcements.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);

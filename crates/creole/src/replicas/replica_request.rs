@@ -7,7 +7,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
-use super::{HEARTBEAT, REQUEST_TTL, ReplicaShared, request_path, responses_path, waiter_path};
+use super::{CHECK_INTERVAL, REQUEST_TTL, ReplicaShared, request_path, responses_path, waiter_path};
 use crate::state::{LogRetention, StateError};
 
 /// The first byte of an entry in the log of responses.
@@ -143,8 +143,8 @@ impl Requester {
             }
             // A requester that cannot signal that it left is noticed by its missing heartbeat.
             match &mut messages {
-                Some(messages) => _ = timeout(HEARTBEAT, messages.next()).await,
-                None => sleep(HEARTBEAT).await,
+                Some(messages) => _ = timeout(CHECK_INTERVAL, messages.next()).await,
+                None => sleep(CHECK_INTERVAL).await,
             }
         }
     }

@@ -10,7 +10,7 @@ use super::replica_request::{
     ENTRY_BUSY, ENTRY_LAST, ENTRY_PART, ENTRY_UNKNOWN, encode_request,
 };
 use super::{
-    ACCEPT_TIMEOUT, HEARTBEAT, HEARTBEAT_TTL, REQUEST_TTL, ReplicaError, ReplicaShared,
+    ACCEPT_TIMEOUT, CHECK_INTERVAL, HEARTBEAT_TTL, REQUEST_TTL, ReplicaError, ReplicaShared,
     presence_path, request_path, responses_path, waiter_path,
 };
 use crate::state::{StateError, Subscription};
@@ -96,7 +96,7 @@ impl ReplicaResponses {
 
     /// Waits for the message that announces an entry. It may be lost, so the log is read in any case.
     async fn wait_for_entries(&mut self) -> Result<(), ReplicaError> {
-        let is_late = timeout(HEARTBEAT, self.notifications.next()).await.is_err();
+        let is_late = timeout(CHECK_INTERVAL, self.notifications.next()).await.is_err();
         self.may_have_more = true;
         if is_late { self.check_replica().await } else { Ok(()) }
     }

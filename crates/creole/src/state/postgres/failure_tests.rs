@@ -222,3 +222,31 @@ async fn messages_arrive_without_notifications() {
         assert_eq!(heard.next().await, Some(TopicEvent::Message(text(&number.to_string()))));
     }
 }
+
+#[tokio::test]
+async fn while_notifications_arrive_messages_are_polled_rarely() {
+    let Some(server) = shared() else { return };
+    let database = server.create_database();
+    let (mut states, mut listeners) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        let state = open_patient(server, &database).await;
+        listeners.push(state.subscribe("t").await.unwrap());
+        states.push(state);
+    }
+    let transactions = || -> u64 {
+        let sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
+        server.run_sql(&database, sql).parse().unwrap()
+    };
+    // A connection reports its transactions a moment later.
+    let is_idle = async || {
+        let before = transactions();
+        delay(Duration::from_secs(5)).await;
+        // Four times a second, they would make 200.
+        transactions() - before <= 20
+    };
+    eventually_async("ten idle listeners make at most four operations a second", is_idle).await;
+    states[0].publish("t", text("x")).await.unwrap();
+    for listener in &mut listeners {
+        assert_eq!(listener.next().await, Some(TopicEvent::Message(text("x"))));
+    }
+}

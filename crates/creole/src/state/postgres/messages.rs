@@ -1,6 +1,7 @@
 //! Messages between the processes of a cluster: a short table that each process reads from its last position.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,8 +17,11 @@ use super::pool::PostgresPool;
 use super::signed;
 use crate::random;
 
-/// The interval of polls while there are subscribers. A notification makes the next poll earlier.
+/// The interval of polls while there are subscribers and no notifications.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The same with notifications, each of which makes the next poll earlier: for a connection that fails silently.
+const NOTIFIED_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Maximum number of messages per read, and of reads per poll: together more than the table holds.
 const READ_BATCH: usize = 64;
@@ -31,6 +35,12 @@ const PUBLISH: PostgresQuery = PostgresQuery {
 
 const HEAD: PostgresQuery =
     PostgresQuery { sql: "SELECT creole.message_head($1)", types: &[Type::TEXT], is_change: true };
+
+const NOTIFY: PostgresQuery = PostgresQuery {
+    sql: "SELECT pg_notify('creole_' || $1, $2)",
+    types: &[Type::TEXT, Type::TEXT],
+    is_change: false,
+};
 
 /// One statement, so that the head and the messages are of one moment. Own messages were delivered already.
 const READ: PostgresQuery = PostgresQuery {
@@ -56,6 +66,8 @@ pub(super) struct MessageFeed {
     position: Mutex<Option<i64>>,
     /// There are messages, or the first subscriber.
     wake: Notify,
+    /// Whether notifications arrive.
+    is_notified: AtomicBool,
 }
 
 /// A part of the messages after a position.
@@ -71,7 +83,14 @@ impl MessageFeed {
     pub(super) fn new(pool: Arc<PostgresPool>, topics: Arc<Topics>) -> Result<Self> {
         let origin = random::random_bytes().map_err(|_| StateError::Stopped)?;
         let origin = i64::from_ne_bytes(origin);
-        Ok(Self { pool, topics, origin, position: Mutex::new(None), wake: Notify::new() })
+        Ok(Self {
+            pool,
+            topics,
+            origin,
+            position: Mutex::new(None),
+            wake: Notify::new(),
+            is_notified: AtomicBool::new(false),
+        })
     }
 
     /// Publishes a message. The subscribers of this process receive it at once.
@@ -128,7 +147,7 @@ impl MessageFeed {
                 continue;
             }
             let read = self.poll(&mut position).await;
-            // Logged once, not four times a second; unread messages are read later.
+            // Logged once, not with every attempt; unread messages are read later.
             if let Err(error) = &read
                 && !has_failed
             {
@@ -136,6 +155,19 @@ impl MessageFeed {
             }
             has_failed = read.is_err();
         }
+    }
+
+    /// Polls rarely from now on, or often if there are no notifications.
+    pub(super) fn set_notified(&self, is_notified: bool) {
+        if self.is_notified.swap(is_notified, Ordering::Relaxed) && !is_notified {
+            self.wake();
+        }
+    }
+
+    /// Sends a notification to itself, which shows that notifications arrive.
+    pub(super) async fn notify_self(&self) -> Result<()> {
+        let cluster = &*self.pool.settings().name;
+        self.pool.query(&NOTIFY, &[&cluster, &self.origin.to_string()]).await.map(drop)
     }
 
     /// Reads soon, because there are new messages.
@@ -159,8 +191,12 @@ impl MessageFeed {
     /// Without subscribers, nothing but the first one wakes the task.
     async fn wait(&self) {
         if self.has_listeners() {
+            let interval = match self.is_notified.load(Ordering::Relaxed) {
+                true => NOTIFIED_POLL_INTERVAL,
+                false => POLL_INTERVAL,
+            };
             // Both outcomes are a reason to read.
-            let _ = timeout(POLL_INTERVAL, self.wake.notified()).await;
+            let _ = timeout(interval, self.wake.notified()).await;
         } else {
             self.wake.notified().await;
         }

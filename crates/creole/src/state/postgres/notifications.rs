@@ -1,5 +1,5 @@
-//! The connection that waits for notifications. A notification is only a hint to read the messages at once: without
-//! this connection they are read a quarter of a second later.
+//! The connection that waits for notifications. A notification is a hint to read the messages at once: without this
+//! connection they are polled four times a second.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(super) async fn listen(feed: Arc<MessageFeed>) {
             Ok(()) => "the connection was lost".to_owned(),
             Err(failure) => failure.problem().to_owned(),
         };
-        // Messages may have arrived while there was no subscriber.
-        feed.wake();
+        // Messages may have arrived meanwhile.
+        feed.set_notified(false);
         if started.elapsed() >= STABLE_TIME {
             attempts.record_success();
         }
@@ -57,10 +57,11 @@ async fn listen_once(feed: &MessageFeed) -> Result<(), ConnectFailure> {
     };
     let receive = async {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-            if let AsyncMessage::Notification(notification) = message
-                && !feed.is_own(notification.payload())
-            {
-                feed.wake();
+            if let AsyncMessage::Notification(notification) = message {
+                feed.set_notified(true);
+                if !feed.is_own(notification.payload()) {
+                    feed.wake();
+                }
             }
         }
     };
@@ -71,6 +72,10 @@ async fn listen_once(feed: &MessageFeed) -> Result<(), ConnectFailure> {
         }
         // Messages may have come before it listened.
         feed.wake();
+        // A pooler may accept the statement and pass no notification on.
+        if let Err(error) = feed.notify_self().await {
+            tracing::debug!(%error, "cannot test the notifications; polling for messages");
+        }
         // The client must exist as long as the connection.
         std::future::pending::<Result<(), ConnectFailure>>().await
     };

@@ -50,7 +50,7 @@ impl Session {
     }
 
     /// Registers the streams of this session for other replicas. Only when the stream of a call is first read: each
-    /// replica sends the messages that belong to no call itself, and a heartbeat costs a write every two seconds.
+    /// replica sends the messages that belong to no call itself, and a heartbeat costs a write every three seconds.
     pub(crate) async fn register_streams(self: &Arc<Self>) {
         let Some(peers) = self.replicas.as_ref().filter(|_| !self.is_single_stream) else { return };
         let mut shown = self.registration.lock().await;
