@@ -174,6 +174,32 @@ fn a_server_that_forgot_the_session_is_called_once_more_in_a_new_one() {
 }
 
 #[test]
+fn only_the_call_that_the_server_refused_is_called_again_in_a_new_session() {
+    let site = ScriptedHttpServer::new(show());
+    let (gateway, _folder) = before(&site);
+    let (mut running, mut answered) = called(&gateway, &site);
+    let (mut broken, mut lost) = called(&gateway, &site);
+    let (mut refused, mut request) = called(&gateway, &site);
+    let session = request.field("mcp-session-id").map(str::to_owned);
+    for other in [&mut answered, &mut lost] {
+        assert_eq!(other.field("mcp-session-id"), session.as_deref());
+        other.stream();
+    }
+    request.respond("404 Not Found", "", "");
+    let mut repeated = site.hears("tools/call");
+    assert_ne!(repeated.field("mcp-session-id"), session.as_deref());
+    repeated.text("new");
+    assert_eq!(text(&refused.answer()), "new");
+    // The server may have executed the other calls, although it lost their session.
+    let result = json!({"content": [{"type": "text", "text": "old"}]});
+    answered.event(&json!({"jsonrpc": "2.0", "id": answered.message["id"], "result": result}));
+    assert_eq!(text(&running.answer()), "old");
+    drop(lost);
+    assert!(broken.answer().get("error").is_some(), "a call whose stream breaks off fails");
+    assert!(site.within(A_MOMENT).is_none(), "only one call is made again");
+}
+
+#[test]
 fn input_requests_on_the_streams_of_two_calls_reach_the_caller_of_each() {
     let site = ScriptedHttpServer::new(show());
     let (gateway, _folder) = before(&site);

@@ -190,6 +190,13 @@ impl Fault {
         self
     }
 
+    /// Whether the server may have processed the request. It has not if the data say `"sent": false`.
+    #[must_use]
+    pub fn may_be_processed(&self) -> bool {
+        let data = self.data.as_ref().and_then(Raw::as_object);
+        data.and_then(|data| data.bool("sent").ok()?).unwrap_or(true)
+    }
+
     /// Converts a fault between the gateway and an upstream for the caller. A protocol fault of the gateway's own
     /// request becomes [`FaultKind::BackendUnavailable`], since the caller would attribute it to its own request.
     #[must_use]

@@ -25,7 +25,7 @@ pub enum ServerNotification {
 /// Why a connection is closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CloseReason {
-    /// The fault that its calls got.
+    /// The fault of the calls that begin now.
     pub fault: Fault,
     /// Whether only the session is lost: the server is reachable, and a new session may be opened.
     pub session_lost: bool,

@@ -289,22 +289,29 @@ impl Dispatcher {
 
     fn close_with(&self, closed: CloseReason) {
         let (fault, by_us) = (closed.fault.clone(), closed.by_us);
-        let is_news = self
-            .closed_sender
-            .send_if_modified(|reason| reason.is_none() && reason.replace(closed).is_none());
-        if !is_news {
+        // After a lost session, calls may still be open.
+        let has_open_calls = self.closed_sender.borrow().as_ref().is_none_or(|it| it.session_lost);
+        self.refuse_calls(closed);
+        if !has_open_calls {
             return;
         }
-        self.with_machine(|state, _| state.machine.close(fault.clone(), &mut state.outbox));
-        // Ends the wait for the opening.
-        self.opened
-            .send_if_modified(|opened| opened.is_none() && opened.replace(Err(fault)).is_none());
+        self.with_machine(|state, _| state.machine.close(fault, &mut state.outbox));
         // The rest of the transport, such as a child that only closed its output, is of no more use.
         if let (Some(link), Ok(runtime), false) =
             (self.transport.get(), Handle::try_current(), by_us)
         {
             runtime.spawn(link.close());
         }
+    }
+
+    /// Lets calls that begin later fail, unless they do already.
+    fn refuse_calls(&self, closed: CloseReason) {
+        let fault = closed.fault.clone();
+        self.closed_sender
+            .send_if_modified(|reason| reason.is_none() && reason.replace(closed).is_none());
+        // Ends the wait for the opening.
+        self.opened
+            .send_if_modified(|opened| opened.is_none() && opened.replace(Err(fault)).is_none());
     }
 
     pub(super) async fn close(&self) {
@@ -432,8 +439,12 @@ impl MessageReceiver for Dispatcher {
         self.deadline_moved.notify_one();
     }
 
-    fn on_closed(&self, fault: Fault, session_lost: bool) {
-        self.close_with(CloseReason { fault, session_lost, by_us: false });
+    fn on_closed(&self, fault: Fault) {
+        self.close_with(CloseReason { fault, session_lost: false, by_us: false });
+    }
+
+    fn on_session_lost(&self, fault: Fault) {
+        self.refuse_calls(CloseReason { fault, session_lost: true, by_us: false });
     }
 
     fn is_call_open(&self, call: CallKey) -> bool {

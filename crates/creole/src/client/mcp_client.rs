@@ -422,6 +422,7 @@ impl Client {
         match fault.kind {
             // 2026-07-28 basic/transports/streamable-http, client behavior.
             FaultKind::HeaderMismatch if is_tool => self.list(ListKind::Tools).await.is_ok(),
+            _ if fault.may_be_processed() => false,
             _ => self.connection.reconnect(connection).await,
         }
     }

@@ -89,7 +89,8 @@ pub(super) trait MessageReceiver: Send + Sync {
     fn on_dropped_end(&self, end: &[u8]);
     fn on_call_failed(&self, call: CallKey, fault: Fault);
     fn on_call_held(&self, call: CallKey, is_held: bool);
-    fn on_closed(&self, fault: Fault, session_lost: bool);
+    fn on_closed(&self, fault: Fault);
+    fn on_session_lost(&self, fault: Fault);
     fn set_notifications_available(&self, is_listening: bool);
     fn is_call_open(&self, call: CallKey) -> bool;
 }
@@ -159,14 +160,15 @@ impl Inbox {
     /// Reports that the transport is closed; every call fails with this fault.
     pub fn on_closed(&self, fault: Fault) {
         if let Some(receiver) = self.0.upgrade() {
-            receiver.on_closed(fault, false);
+            receiver.on_closed(fault);
         }
     }
 
-    /// Reports that the server lost our session; every call fails with this fault, and a new session may be opened.
+    /// Reports that the server lost our session. Calls that begin later fail with this fault, and a new session may be
+    /// opened. The open calls end by themselves, because the server may have processed them.
     pub fn on_session_lost(&self, fault: Fault) {
         if let Some(receiver) = self.0.upgrade() {
-            receiver.on_closed(fault, true);
+            receiver.on_session_lost(fault);
         }
     }
 

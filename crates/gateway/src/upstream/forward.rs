@@ -262,7 +262,8 @@ impl CallForwarder {
     /// Decides what to do about a failed call.
     async fn on_failure(&self, fault: Fault, call: &Call, carried: Dispatched) -> Forwarded {
         let Dispatched { connection, tool_index: known, .. } = carried;
-        if connection.close_reason().is_some_and(|closed| closed.session_lost) {
+        let is_lost = connection.close_reason().is_some_and(|closed| closed.session_lost);
+        if is_lost && !fault.may_be_processed() {
             return Forwarded::NotProcessed(NotProcessed::SessionLost);
         }
         let era = connection.greeting().rules.era;

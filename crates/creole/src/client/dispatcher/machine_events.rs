@@ -42,7 +42,7 @@ impl Dispatcher {
                 "`{}` sent too many invalid messages; the connection was closed",
                 self.name
             );
-            self.on_closed(unavailable_fault(&self.name, detail, "noise"), false);
+            self.on_closed(unavailable_fault(&self.name, detail, "noise"));
         }
     }
 

@@ -51,8 +51,7 @@ impl ReconnectingConnection {
         self.current.read().clone()
     }
 
-    /// Opens a new connection, if the server lost this session and therefore processed none of its requests; returns
-    /// whether there is a new one.
+    /// Opens a new connection, if the server lost the session of this one. Returns whether there is a new one.
     pub(crate) async fn reconnect(&self, lost: &Connection) -> bool {
         let Some(ReconnectSettings { connector, era, offer }) = &self.reconnect_settings else {
             return false;

@@ -7,7 +7,6 @@ use creole::{BoxFuture, Call, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
 use creole_proto::model::{Definition, ListKind};
 use creole_proto::operation::{Operation, Outcome};
-use creole_proto::wire::Raw;
 
 use crate::layers::NamePatterns;
 use crate::layers::definitions::hints::HintedTools;
@@ -80,13 +79,9 @@ fn retry_after(fault: &Fault) -> Option<Duration> {
 /// Whether the fault may be temporary. A call that timed out may still be running, unless its fault has
 /// `"sent": false`.
 fn is_transient(fault: &Fault) -> bool {
-    let was_sent = || {
-        let data = fault.data.as_ref().and_then(Raw::as_object);
-        data.and_then(|data| data.bool("sent").ok()?).unwrap_or(true)
-    };
     match fault.kind {
         FaultKind::BackendUnavailable => true,
-        FaultKind::Timeout => !was_sent(),
+        FaultKind::Timeout => !fault.may_be_processed(),
         _ => false,
     }
 }

@@ -95,7 +95,10 @@ pub(crate) fn stream_gone(name: &str) -> Fault {
 
 /// The server has lost our session. It has not processed the request.
 pub(crate) fn session_lost(name: &str) -> Fault {
-    unavailable_fault(name, format!("`{name}` no longer has the session"), "session_lost")
+    let data = json!({"reason": "session_lost", "upstream": name, "sent": false});
+    Fault::new(FaultKind::BackendUnavailable, format!("`{name}` no longer has the session"))
+        .with_subject(name)
+        .with_data(Raw::from_value(&data))
 }
 
 /// The response needs more memory than the budget has left.
