@@ -7,6 +7,7 @@
 mod client;
 mod descriptors;
 mod events;
+mod executions;
 mod history;
 mod pool;
 mod requests;
@@ -16,6 +17,7 @@ mod wire;
 
 pub use client::{Client, Stream};
 pub use descriptors::descriptors;
+pub use executions::{ExecutedCall, ExecutionBreach, execution_breaches};
 pub use history::{Breach, Call, History, HistoryFinding, HistoryResponse};
 pub use pool::Pool;
 pub use requests::{Era, Requests};

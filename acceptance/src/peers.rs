@@ -29,6 +29,8 @@ pub mod helm;
 pub mod idp;
 mod inspector;
 mod install;
+#[cfg(target_os = "linux")]
+pub mod iproute;
 pub mod otlp;
 #[cfg(unix)]
 pub mod postgres;

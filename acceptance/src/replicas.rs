@@ -1,13 +1,25 @@
 //! Replicas of one server on one store, as an operator runs them on several machines.
 
+#[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
+mod networked;
+mod recording_server;
 mod store;
+mod tenants;
 mod valkey_server;
 
 use std::fs;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(target_os = "linux")]
+pub use network::{Link, TestNetwork};
+#[cfg(target_os = "linux")]
+pub use networked::NetworkedReplicas;
+pub use recording_server::{Executions, RecordingServer};
 pub use store::{ReplicaStore, StoreServer, each_store};
+pub use tenants::{tenant_key, tenants};
 pub use valkey_server::ValkeyServer;
 
 use crate::http::ListeningServer;

@@ -183,7 +183,7 @@ impl HandshakeClient {
     #[must_use]
     pub fn begin(&self, id: &Value, method: &str, params: &Value) -> PendingResponse {
         let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        PendingResponse::begin(self.address, &self.post(&body))
+        PendingResponse::begin(self.address, &self.written(&body))
     }
 
     /// The id of its session.
@@ -217,7 +217,7 @@ impl HandshakeClient {
     /// Sends a notification, or an input response.
     #[track_caller]
     pub fn tell(&self, message: &Value) {
-        let response = self.post(message).send(self.address).expect("a response");
+        let response = self.written(message).send(self.address).expect("a response");
         assert_eq!(response.head.status, 202, "{message}: {}", response.text());
     }
 
@@ -225,14 +225,14 @@ impl HandshakeClient {
     #[track_caller]
     #[must_use]
     pub fn exchange(&self, message: &Value) -> Response {
-        self.post(message).send(self.address).expect("a response")
+        self.written(message).send(self.address).expect("a response")
     }
 
     /// A call of a tool, to be sent by the test.
     #[must_use]
     pub fn written_call(&self, id: &Value, tool: &str, arguments: Value) -> Request {
         let params = json!({"name": tool, "arguments": arguments});
-        self.post(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+        self.written(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
     }
 
     /// Ends the session.
@@ -243,7 +243,9 @@ impl HandshakeClient {
         assert!(response.head.status < 300, "{}", response.text());
     }
 
-    fn post(&self, message: &Value) -> Request {
+    /// Any message, to be sent by the test.
+    #[must_use]
+    pub fn written(&self, message: &Value) -> Request {
         let request = Request::post(message.to_string())
             .with("Mcp-Session-Id", &self.session)
             .with("MCP-Protocol-Version", &self.version);

@@ -318,12 +318,18 @@ impl Response {
     /// The body as JSON: the document itself, or the last message of a stream; null if it is neither.
     #[must_use]
     pub fn message(&self) -> Value {
+        self.messages().pop().unwrap_or_default()
+    }
+
+    /// All messages in the body: the document itself, or those of a stream.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Value> {
         let parse = |text: &[u8]| serde_json::from_slice(text).unwrap_or(Value::Null);
         if !self.head.is_events() {
-            return parse(&self.body);
+            return vec![parse(&self.body)];
         }
-        let last = super::Events::new(&self.body[..]).filter(|event| !event.data.is_empty()).last();
-        last.map_or(Value::Null, |event| parse(event.data.as_bytes()))
+        let events = super::Events::new(&self.body[..]).filter(|event| !event.data.is_empty());
+        events.map(|event| parse(event.data.as_bytes())).collect()
     }
 
     /// The code of the error in the body.

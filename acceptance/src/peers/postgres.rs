@@ -1,6 +1,6 @@
 //! A real PostgreSQL server in its own folder, running as an unprivileged user.
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -29,24 +29,34 @@ pub struct Postgres {
     process: Option<ChildGuard>,
     folder: TempDir,
     programs: PathBuf,
+    address: Ipv4Addr,
     port: u16,
 }
 
 impl Postgres {
     /// Creates a database cluster and starts a server on it.
     pub fn start() -> Result<Self, Missing> {
+        Self::start_at(Ipv4Addr::LOCALHOST)
+    }
+
+    /// The same at another address of this machine, for clients in its network.
+    pub fn start_at(address: Ipv4Addr) -> Result<Self, Missing> {
         let programs = programs()?;
         canaries::watch(PASSWORD);
         let folder = tempfile::tempdir().expect("a folder");
         if geteuid().is_root() {
             chown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("another owner");
         }
-        let mut postgres = Self { process: None, folder, programs, port: 0 };
+        let mut postgres = Self { process: None, folder, programs, address, port: 0 };
         let data = postgres.data();
         let mut make = postgres.command("initdb");
         make.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--username=owner"]);
         make.args(["--auth-local=trust", "--auth-host=scram-sha-256", "--pgdata"]).arg(data);
         ran(&mut make);
+        if !address.is_loopback() {
+            let rules = "local all all trust\nhost all all samenet scram-sha-256\n";
+            fs::write(postgres.data().join("pg_hba.conf"), rules).expect("rules for connections");
+        }
         postgres.resume();
         postgres.run("postgres", &format!("CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'"));
         postgres.run("postgres", "CREATE DATABASE shop OWNER reader");
@@ -74,7 +84,7 @@ impl Postgres {
     /// The database URL of `reader`, without the password.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://reader@127.0.0.1:{}/shop", self.port)
+        format!("postgres://reader@{}:{}/shop", self.address, self.port)
     }
 
     /// Runs SQL as the superuser. Returns the output without headings.
@@ -122,14 +132,15 @@ impl Postgres {
         // Another process may have taken the port meanwhile.
         for _ in 0..10 {
             if self.port == 0 {
-                let free = TcpListener::bind("127.0.0.1:0")
+                let free = TcpListener::bind((self.address, 0))
                     .and_then(|tcp_listener| tcp_listener.local_addr());
                 self.port = free.expect("a port").port();
             }
             let mut server = self.command("postgres");
             server.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
             server.arg("-k").arg(self.folder.path());
-            for setting in ["fsync=off", "shared_buffers=16MB", "listen_addresses=127.0.0.1"] {
+            let address = format!("listen_addresses={}", self.address);
+            for setting in ["fsync=off", "shared_buffers=16MB", &address] {
                 server.args(["-c", setting]);
             }
             self.process = Some(ChildGuard::start(&mut server));
@@ -145,7 +156,7 @@ impl Postgres {
     fn is_ready(&mut self) -> bool {
         let settled = within(PATIENCE, || {
             let mut asked = self.command("pg_isready");
-            asked.arg("--host=127.0.0.1").arg(format!("--port={}", self.port));
+            asked.arg(format!("--host={}", self.address)).arg(format!("--port={}", self.port));
             if asked.status().is_ok_and(|status| status.success()) {
                 return Some(true);
             }

@@ -1,6 +1,7 @@
 //! The stores that replicas share: an SQLite file, and real servers.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::thread;
 
@@ -16,6 +17,7 @@ const SEAL_KEY: &str = "5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1
 /// Where replicas store what they share.
 pub struct ReplicaStore {
     folder: TempDir,
+    address: Ipv4Addr,
     /// The server.
     pub server: StoreServer,
 }
@@ -31,32 +33,46 @@ pub enum StoreServer {
 }
 
 impl ReplicaStore {
-    fn new(server: StoreServer) -> Self {
+    fn at(address: Ipv4Addr, server: StoreServer) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("seal"), SEAL_KEY).expect("a key");
-        Self { folder, server }
+        Self { folder, address, server }
     }
 
     /// A store in a file.
     #[must_use]
     pub fn file() -> Self {
-        Self::new(StoreServer::File)
+        Self::at(Ipv4Addr::LOCALHOST, StoreServer::File)
     }
 
     /// A Redis server. `None` if it cannot be installed; with `CI=true` that is a failure.
     #[track_caller]
     #[must_use]
     pub fn valkey() -> Option<Self> {
-        let server = if_installed("redis-server", ValkeyServer::start())?;
-        Some(Self::new(StoreServer::Valkey(server)))
+        Self::valkey_at(Ipv4Addr::LOCALHOST)
+    }
+
+    /// The same at another address of this machine, for replicas in its network.
+    #[track_caller]
+    #[must_use]
+    pub fn valkey_at(address: Ipv4Addr) -> Option<Self> {
+        let server = if_installed("redis-server", ValkeyServer::start_at(address))?;
+        Some(Self::at(address, StoreServer::Valkey(server)))
     }
 
     /// A PostgreSQL server. `None` if it cannot be installed; with `CI=true` that is a failure.
     #[track_caller]
     #[must_use]
     pub fn postgres() -> Option<Self> {
-        let server = if_installed("PostgreSQL", Postgres::start())?;
-        Some(Self::new(StoreServer::Postgres(server)))
+        Self::postgres_at(Ipv4Addr::LOCALHOST)
+    }
+
+    /// The same at another address of this machine, for replicas in its network.
+    #[track_caller]
+    #[must_use]
+    pub fn postgres_at(address: Ipv4Addr) -> Option<Self> {
+        let server = if_installed("PostgreSQL", Postgres::start_at(address))?;
+        Some(Self::at(address, StoreServer::Postgres(server)))
     }
 
     /// A folder for the files of the replicas.
@@ -85,7 +101,8 @@ impl ReplicaStore {
                 format!("url = \"{}\"\npassword = \"{PASSWORD}\"", server.url())
             }
         };
-        format!("[state]\n{address}\nkeys_file = \"seal\"\n")
+        let insecure = if self.address.is_loopback() { "" } else { "insecure = true\n" };
+        format!("[state]\n{address}\nkeys_file = \"seal\"\n{insecure}")
     }
 
     /// Stops the server without ending it: it answers nothing.

@@ -1,6 +1,6 @@
 //! A real Redis server in its own folder. What it acknowledges survives its end.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -18,14 +18,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct ValkeyServer {
     process: Option<ChildGuard>,
     folder: TempDir,
+    address: Ipv4Addr,
     port: u16,
 }
 
 /// A port that no outgoing connection gets: the server is started again on it while others connect.
-fn free_port() -> u16 {
+fn free_port(address: Ipv4Addr) -> u16 {
     let offset = u16::try_from(std::process::id() * 7 % 10_000).unwrap_or_default();
     let mut ports = 20_000 + offset..32_768;
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let is_free = |port: &u16| TcpListener::bind((address, *port)).is_ok();
     ports.find(is_free).expect("a free port")
 }
 
@@ -35,9 +36,17 @@ impl ValkeyServer {
     /// # Errors
     /// When it cannot be installed or started.
     pub fn start() -> Result<Self, Missing> {
+        Self::start_at(Ipv4Addr::LOCALHOST)
+    }
+
+    /// The same at another address of this machine, for clients in its network.
+    ///
+    /// # Errors
+    /// When it cannot be installed or started.
+    pub fn start_at(address: Ipv4Addr) -> Result<Self, Missing> {
         valkey::prepared()?;
         let folder = tempfile::tempdir().expect("a folder");
-        let mut server = Self { process: None, folder, port: free_port() };
+        let mut server = Self { process: None, folder, address, port: free_port(address) };
         server.resume();
         Ok(server)
     }
@@ -45,7 +54,7 @@ impl ValkeyServer {
     /// Its address.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("valkey://127.0.0.1:{}/0", self.port)
+        format!("valkey://{}:{}/0", self.address, self.port)
     }
 
     /// The folder of its files.
@@ -62,7 +71,8 @@ impl ValkeyServer {
     pub fn resume(&mut self) {
         let mut command = Command::new("redis-server");
         command
-            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string(), "--save", ""])
+            .args(["--bind", &self.address.to_string(), "--protected-mode", "no"])
+            .args(["--port", &self.port.to_string(), "--save", ""])
             .args(["--appendonly", "yes", "--appendfsync", "always", "--dir"])
             .arg(self.folder.path())
             .stdin(Stdio::null())
@@ -70,7 +80,7 @@ impl ValkeyServer {
             .stderr(Stdio::null());
         self.process = Some(ChildGuard::start(&mut command));
         let is_ready = || {
-            TcpStream::connect(("127.0.0.1", self.port)).is_ok() && self.run(&["PING"]) == "PONG"
+            TcpStream::connect((self.address, self.port)).is_ok() && self.run(&["PING"]) == "PONG"
         };
         assert!(within(PATIENCE, is_ready).is_some(), "redis-server does not start");
     }
@@ -104,7 +114,8 @@ impl ValkeyServer {
     #[must_use]
     pub fn run(&self, words: &[&str]) -> String {
         let mut command = Command::new("redis-cli");
-        command.args(["-p", &self.port.to_string()]).args(words).stdin(Stdio::null());
+        command.args(["-h", &self.address.to_string(), "-p", &self.port.to_string()]);
+        command.args(words).stdin(Stdio::null());
         let output = command.output().expect("redis-cli starts");
         String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
     }
