@@ -1,9 +1,9 @@
 //! Tasks that are created at one replica, and read and cancelled at others.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use creole_acceptance::gateway::StatelessClient;
-use creole_acceptance::replicas::{ReplicaSet, each_store};
+use creole_acceptance::replicas::{RecordingServer, ReplicaSet, each_store};
 use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 
@@ -45,6 +45,28 @@ fn a_task_is_read_and_cancelled_at_any_replica() {
         });
         assert_eq!(end["status"], "completed", "{end}");
         assert!(end.to_string().contains("Computed result"), "{end}");
+    });
+}
+
+#[test]
+fn a_task_is_found_at_a_replica_that_has_not_reached_its_upstream() {
+    each_store(|store| {
+        let upstream = RecordingServer::start(Ipv4Addr::LOCALHOST);
+        let gateway = format!(
+            "[server]\nname = \"gateway\"\n[upstreams.behind]\nprefix = \"\"\nurl = \"{}\"\n",
+            upstream.url()
+        );
+        let mut replicas = ReplicaSet::start(&store, &gateway, 1);
+        let first = client(replicas.address(0));
+        let created = first.call("job", json!({"nonce": "done"}))["result"].clone();
+        let task = created["taskId"].as_str().unwrap_or_else(|| panic!("{created}")).to_owned();
+        eventually("the task ends", || read(replicas.address(0), &task)["status"] == "completed");
+        drop(upstream);
+        replicas.add();
+        let found = read(replicas.address(1), &task);
+        assert_eq!(found["result"]["content"][0]["text"], "done", "{found}");
+        let unknown = client(replicas.address(1)).request("tasks/get", json!({"taskId": "none"}));
+        assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     });
 }
 

@@ -368,6 +368,15 @@ impl Registry {
         &self.shared.tasks
     }
 
+    /// Whether another process that shares the state may have created tasks, with tools of upstreams that this one has
+    /// not reached yet.
+    fn may_find_tasks(&self, rules: &Rules) -> bool {
+        let has_upstreams = || !self.read().names.is_empty();
+        self.shared.settings.dialect.has_tasks(rules)
+            && self.tasks().are_shared()
+            && has_upstreams()
+    }
+
     /// Whether calls may become tasks under these rules.
     fn has_tasks(&self, rules: &Rules) -> bool {
         self.shared.settings.dialect.has_tasks(rules) && self.read().has_task_tools

@@ -113,6 +113,11 @@ struct WorkerActivity {
 }
 
 impl Tasks {
+    /// Whether other processes may have tasks in the same store.
+    pub(crate) fn are_shared(&self) -> bool {
+        self.shared.store.is_shared()
+    }
+
     pub(crate) fn new(
         state: State,
         limits: TaskLimits,

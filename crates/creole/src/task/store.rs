@@ -80,6 +80,11 @@ impl TaskStore {
         Self { state, limits }
     }
 
+    /// Whether other processes may use the same store.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.state.is_shared()
+    }
+
     /// Adds a record; fails when its owner has too many.
     pub(crate) async fn create(&self, principal: &str, record: &TaskRecord) -> Result<(), Fault> {
         self.add_to_index(principal, record).await?;
