@@ -1,143 +1,200 @@
-//! The history of calls while replicas are killed and their store fails: what is answered is right.
+//! The history of calls and tasks while replicas and their store fail: what is answered is right, no call is executed
+//! twice, and no acknowledged task is lost.
 
+mod callers;
+mod client;
+mod faults;
+mod tasks;
+
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+use std::{env, thread};
 
-use creole_acceptance::gateway::{HandshakeClient, StatelessClient};
-use creole_acceptance::http::Request;
-use creole_acceptance::load::{Call, History, HistoryResponse};
-use creole_acceptance::replicas::{ReplicaSet, ReplicaStore};
-use creole_test_wait::blocking::eventually;
-use serde_json::{Value, json};
+use creole_acceptance::http::client::ConnectionCloser;
+use creole_acceptance::load::{
+    Call, ExecutedCall, History, SeededRandom, descriptors, execution_breaches,
+};
+use creole_acceptance::peers::if_installed;
+use creole_acceptance::replicas::{
+    Link, NetworkedReplicas, RecordingServer, ReplicaStore, TestNetwork, tenants,
+};
+use creole_test_wait::PATIENCE;
+use creole_test_wait::blocking::{eventually, within};
 
-use crate::outages::each_server;
-use crate::{SERVER, SESSION_REVISIONS, is_echoed};
+use callers::Caller;
+use client::HistoryClient;
+use faults::Faults;
+use tasks::AcknowledgedTask;
 
-/// How often everything fails once.
-const ROUNDS: usize = 3;
+/// The variable with the duration of the run in seconds.
+const DURATION: &str = "REPLICA_HISTORY_SECONDS";
 
-/// How many calls are answered in each phase.
-const CALLS: usize = 60;
+/// The duration without it.
+const DEFAULT_SECONDS: u64 = 60;
 
-/// The clients of the stateless era. There are as many with sessions as there are revisions with sessions.
-const STATELESS_CLIENTS: usize = 3;
+/// The number of replicas.
+pub(crate) const REPLICAS: u8 = 3;
 
-/// A client and its calls.
-struct ClientHistory {
-    number: usize,
-    calls: Vec<Call>,
-}
+/// How many calls are answered after each repair.
+const CALLS_AFTER_REPAIR: usize = 10;
 
-impl ClientHistory {
-    /// Makes a call. A connection that fails and a replica that cannot answer now are no responses.
-    fn call(&mut self, address: SocketAddr, request: impl Fn(&Value, Value) -> Request) -> bool {
-        let number = self.calls.len();
-        let (id, nonce) = (json!(1), format!("nonce of {}/{number}", self.number));
-        let sent = request(&id, json!({"message": nonce})).send(address);
-        let Ok(response) = sent else { return false };
-        match response.head.status {
-            200 => {}
-            503 => return false,
-            status => panic!("{nonce} got {status}: {}", response.text()),
-        }
-        let answers = HistoryResponse::read(&response.message()).into_iter().collect();
-        let tenant = self.number;
-        self.calls.push(Call { tenant, number, id, nonce, answers, failure: None });
-        true
-    }
-}
-
-/// What the clients and the test share.
-struct Run {
-    replicas: Mutex<ReplicaSet>,
+/// What the clients of a run and its failures share.
+pub(crate) struct Run {
+    addresses: Vec<SocketAddr>,
     answered: AtomicUsize,
     is_over: AtomicBool,
+    /// The last stream of each client.
+    streams: Mutex<HashMap<usize, ConnectionCloser>>,
 }
 
 impl Run {
-    fn address(&self) -> SocketAddr {
-        self.replicas.lock().unwrap().next_address()
+    fn new(addresses: Vec<SocketAddr>) -> Self {
+        let (answered, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { addresses, answered, is_over, streams: Mutex::default() }
     }
 
-    /// Calls until the test is over.
-    fn drive(&self, number: usize, request: impl Fn(&Value, Value) -> Request) -> ClientHistory {
-        let mut client = ClientHistory { number, calls: Vec::new() };
-        while !self.is_over.load(Ordering::Relaxed) {
-            if client.call(self.address(), &request) {
-                self.answered.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        client
+    /// Closes this stream at the end, if its client still waits for it then.
+    fn watch(&self, tenant: usize, stream: ConnectionCloser) {
+        self.streams.lock().unwrap().insert(tenant, stream);
     }
 
-    /// Waits until further calls were answered.
+    /// Waits for the clients after the run is over.
+    fn join<'a>(&self, clients: Vec<ScopedJoinHandle<'_, HistoryClient<'a>>>) -> Observations {
+        let have_ended = within(PATIENCE, || clients.iter().all(ScopedJoinHandle::is_finished));
+        self.streams.lock().unwrap().values().for_each(ConnectionCloser::end);
+        let mut seen = Observations::default();
+        clients.into_iter().for_each(|client| seen.add(client.join().unwrap()));
+        assert!(have_ended.is_some(), "a stream never ends");
+        seen
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Waits until further calls are answered.
     fn wait_for_calls(&self) {
-        let wanted = self.answered.load(Ordering::Relaxed) + CALLS;
+        let wanted = self.answered.load(Ordering::Relaxed) + CALLS_AFTER_REPAIR;
         eventually("calls are answered", || self.answered.load(Ordering::Relaxed) >= wanted);
     }
 }
 
-/// Kills a replica, pauses the store and kills the store.
-fn fail_in_turns(run: &Run, store: &mut ReplicaStore) {
-    for _ in 0..ROUNDS {
-        let mut replicas = run.replicas.lock().unwrap();
-        drop(replicas.remove_oldest());
-        replicas.add();
-        drop(replicas);
-        run.wait_for_calls();
-        store.pause();
-        run.wait_for_calls();
-        store.unpause();
-        run.wait_for_calls();
-        store.end();
-        run.wait_for_calls();
-        store.resume();
-        run.wait_for_calls();
+/// All that the clients saw.
+#[derive(Default)]
+struct Observations {
+    answered: Vec<Call>,
+    executed: Vec<ExecutedCall>,
+    tasks: Vec<AcknowledgedTask>,
+    refused: usize,
+}
+
+impl Observations {
+    fn add(&mut self, client: HistoryClient<'_>) {
+        self.answered.extend(client.answered);
+        self.executed.extend(client.executed);
+        self.tasks.extend(client.tasks);
+        self.refused += client.refused;
     }
+}
+
+/// Runs a test with replicas in networks of their own, on each store that is a server.
+pub(crate) fn each_network(test: impl Fn(TestNetwork, ReplicaStore) + Sync) {
+    let run = |open: fn(std::net::Ipv4Addr) -> Option<ReplicaStore>| {
+        let Some(network) = if_installed("network namespaces", TestNetwork::new(REPLICAS)) else {
+            return;
+        };
+        let Some(store) = open(network.test_address(Link::Store)) else { return };
+        test(network, store);
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| run(ReplicaStore::valkey_at));
+        scope.spawn(|| run(ReplicaStore::postgres_at));
+    });
+}
+
+/// A gateway for callers with keys, in front of a recording server in each era.
+pub(crate) fn gateway(callers: usize, upstream: &RecordingServer) -> String {
+    let mut configuration = format!(
+        "[server]\nname = \"replicated\"\n{}[http.limits]\ndrain_timeout_seconds = 1\n",
+        tenants(callers)
+    );
+    for era in ["handshake", "stateless"] {
+        configuration += &format!(
+            "[upstreams.{era}]\nprefix = \"{era}_\"\nurl = \"{}\"\nera = \"{era}\"\n\
+             chain = [{{ kind = \"retry\" }}]\n",
+            upstream.url()
+        );
+    }
+    configuration
 }
 
 #[test]
 fn what_is_answered_is_right_while_replicas_and_the_store_fail() {
-    each_server(|mut store| {
-        let replicas = ReplicaSet::start(&store, SERVER, 3);
-        let open =
-            |revision| HandshakeClient::open(replicas.next_address(), revision, json!({}), None);
-        let sessions = SESSION_REVISIONS.map(open);
-        let run = Run {
-            replicas: Mutex::new(replicas),
-            answered: AtomicUsize::new(0),
-            is_over: AtomicBool::new(false),
+    let seconds = env::var(DURATION).ok().and_then(|text| text.parse().ok());
+    let duration = Duration::from_secs(seconds.unwrap_or(DEFAULT_SECONDS));
+    let seed = SeededRandom::seed();
+    _ = descriptors();
+    each_network(|network, store| run_history(network, store, seed, duration));
+}
+
+#[expect(clippy::print_stderr, reason = "the output of a failed test has the seed and the figures")]
+fn run_history(network: TestNetwork, store: ReplicaStore, seed: u64, duration: Duration) {
+    let name = store.name();
+    eprintln!("{name}: LOAD_SEED={seed}");
+    let upstream = RecordingServer::start(network.test_address(Link::Clients));
+    let configuration = gateway(Caller::ALL.len(), &upstream);
+    let replicas = NetworkedReplicas::start(network, &store, &configuration);
+    let run = Run::new(replicas.addresses());
+    let mut faults = Faults::new(replicas, store, SeededRandom::new(seed, usize::MAX));
+    let mut seen = thread::scope(|scope| {
+        let run = &run;
+        let drive = |(number, caller): (usize, &Caller)| {
+            let mut client = HistoryClient::new(run, number, SeededRandom::new(seed, number));
+            let caller = *caller;
+            let session = caller.open_session(&mut client);
+            scope.spawn(move || {
+                caller.drive(&mut client, session.as_ref());
+                client
+            })
         };
-        let (run, mut history) = (&run, History::default());
-        thread::scope(|scope| {
-            let mut clients = Vec::new();
-            for (number, session) in sessions.iter().enumerate() {
-                clients.push(scope.spawn(move || {
-                    run.drive(number, |id, arguments| session.written_call(id, "echo", arguments))
-                }));
-            }
-            let stateless = StatelessClient::new(run.address());
-            for number in 0..STATELESS_CLIENTS {
-                let (client, number) = (stateless.clone(), sessions.len() + number);
-                clients.push(scope.spawn(move || {
-                    run.drive(number, |id, arguments| {
-                        let params = json!({"name": "echo", "arguments": arguments});
-                        client.written(id, "tools/call", params)
-                    })
-                }));
-            }
-            fail_in_turns(run, &mut store);
-            run.is_over.store(true, Ordering::Relaxed);
-            clients.into_iter().for_each(|client| history.add(client.join().unwrap().calls));
-        });
-        let calls = history.calls();
-        assert!(calls >= ROUNDS * CALLS * 5, "only {calls} calls were answered");
-        history.assert_right(calls);
-        // Every session is still there, at every replica.
-        for address in run.replicas.lock().unwrap().addresses() {
-            sessions.iter().for_each(|session| is_echoed(&session.at(address), "at the end"));
+        let clients: Vec<_> = Caller::ALL.iter().enumerate().map(drive).collect();
+        let over = OnDrop(&run.is_over);
+        run.wait_for_calls();
+        let end = Instant::now() + duration;
+        while Instant::now() < end {
+            faults.fail_once();
+            run.wait_for_calls();
         }
+        drop(over);
+        run.join(clients)
     });
+    let completed = tasks::settle(&run.addresses, &seen.tasks);
+    seen.executed.iter_mut().for_each(|call| call.has_result |= completed.contains(&call.nonce));
+    let (calls, executions) = (seen.answered.len(), upstream.executions());
+    eprintln!(
+        "{name}: {} calls made, {calls} answered, {} refused, {} executed, {} tasks ({} completed), {}",
+        seen.executed.len(),
+        seen.refused,
+        executions.values().sum::<usize>(),
+        seen.tasks.len(),
+        completed.len(),
+        faults.summary(),
+    );
+    let mut history = History::default();
+    history.add(seen.answered);
+    history.assert_right(calls);
+    assert_eq!(execution_breaches(&seen.executed, &executions), []);
+}
+
+/// Sets a flag when dropped, also when the test panics.
+struct OnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

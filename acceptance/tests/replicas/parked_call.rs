@@ -1,0 +1,55 @@
+//! A call of the tool `ask` of a recording server, which waits for the input of its client.
+
+use std::net::SocketAddr;
+
+use creole_acceptance::gateway::StatelessClient;
+use creole_acceptance::replicas::tenant_key;
+use creole_test_wait::blocking::eventually;
+use serde_json::{Value, json};
+
+/// A call that waits for input.
+pub(crate) struct ParkedCall {
+    tool: &'static str,
+    arguments: Value,
+    required: Value,
+}
+
+/// The first caller. It can be asked.
+pub(crate) fn client(address: SocketAddr) -> StatelessClient {
+    StatelessClient::new(address).that_can(json!({"elicitation": {}})).with_key(&tenant_key(0))
+}
+
+impl ParkedCall {
+    /// Calls the tool, which asks.
+    #[track_caller]
+    pub(crate) fn begin(address: SocketAddr, tool: &'static str, nonce: &str) -> Self {
+        let arguments = json!({"nonce": nonce});
+        let response = client(address).call(tool, arguments.clone());
+        assert_eq!(response["result"]["resultType"], "input_required", "{response}");
+        Self { tool, arguments, required: response["result"].clone() }
+    }
+
+    /// The text of its result.
+    pub(crate) fn result(&self) -> String {
+        format!("{} by Ann", self.arguments["nonce"].as_str().unwrap())
+    }
+
+    /// Returns with the input.
+    #[track_caller]
+    pub(crate) fn return_to(&self, address: SocketAddr) -> Value {
+        let keys = self.required["inputRequests"].as_object().unwrap().keys();
+        let input = json!({"action": "accept", "content": {"name": "Ann"}});
+        let responses: Value = keys.map(|key| (key.clone(), input.clone())).collect();
+        let state = &self.required["requestState"];
+        client(address).again(self.tool, self.arguments.clone(), state, responses)
+    }
+
+    /// Returns until the replica is not busy any more, which it is while it cannot say what became of the call.
+    #[track_caller]
+    pub(crate) fn settle_at(&self, address: SocketAddr) -> Value {
+        eventually("the replica says what became of the call", || {
+            let response = self.return_to(address);
+            (!response.to_string().contains("busy")).then_some(response)
+        })
+    }
+}
