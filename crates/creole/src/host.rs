@@ -33,9 +33,9 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::call::{ClientChannel, ConnectionId, Origin};
+use crate::call::{CallTelemetry, ClientChannel, ConnectionId, Origin};
 use crate::registry::Announcement;
-use crate::server::Service;
+use crate::server::{Service, ServiceCore};
 use crate::sync::Mutex;
 use crate::telemetry::Modes;
 use crate::telemetry::facts::{RequestFacts, Transport, Via};
@@ -96,11 +96,12 @@ pub(crate) struct MachineHost<S> {
 impl<S: FrameSink> MachineHost<S> {
     /// A host of this machine.
     pub(crate) fn new(service: Service, origin: Origin, machine: Machine, sink: S) -> Arc<Self> {
+        let started = Instant::now();
         Arc::new(Self {
             service,
             origin,
-            started: Instant::now(),
-            state: Mutex::new(HostState::new(machine, sink)),
+            started,
+            state: Mutex::new(HostState::new(machine, sink, started)),
             room: Notify::new(),
         })
     }
@@ -146,13 +147,14 @@ impl<S: FrameSink> MachineHost<S> {
         let mut state = self.lock();
         let HostState { machine, outbox, .. } = &mut *state;
         act(machine, now, outbox);
-        self.perform_actions(&mut state, stream, caller)
+        self.perform_actions(&mut state, now, stream, caller)
     }
 
     /// Performs the actions of a received message.
     pub(crate) fn perform_actions(
         self: &Arc<Self>,
         state: &mut HostState<S>,
+        now: Duration,
         stream: StreamKey,
         caller: Option<RequestCaller<'_>>,
     ) -> StartedCalls {
@@ -160,11 +162,7 @@ impl<S: FrameSink> MachineHost<S> {
         while let Some(call) = state.perform_until_start(self.action_context(caller)) {
             let rules = call.caller.rules;
             let denial = caller.and_then(|caller| caller.find_denial(&call));
-            if denial.is_some() {
-                let (core, kind) = (self.service.current().load(), FaultKind::InsufficientScope);
-                core.telemetry.count_refusal(&call.operation, rules, S::TRANSPORT, kind);
-            }
-            let call = self.register_call(state, call, stream, caller);
+            let call = self.register_call(state, call, now, stream, caller);
             if let Some(denial) = denial {
                 call.canceller.set_abort_fault(FaultKind::InsufficientScope);
                 started.deny(denial, rules);
@@ -181,6 +179,7 @@ impl<S: FrameSink> MachineHost<S> {
         self: &Arc<Self>,
         state: &mut HostState<S>,
         call: Call,
+        now: Duration,
         stream: StreamKey,
         caller: Option<RequestCaller<'_>>,
     ) -> HostedCall {
@@ -190,9 +189,12 @@ impl<S: FrameSink> MachineHost<S> {
             Some(caller) => self.origin.of_request(caller.principal, caller.scopes),
             None => self.origin.clone(),
         };
-        let facts = || self.facts_of(state, key, caller);
-        let (future, canceller) =
-            self.service.start_request(call, channel, origin, S::TRANSPORT, facts);
+        let core = self.service.current().load_full();
+        let telemetry = match self.service.modes().is_empty() {
+            true => None,
+            false => Some(self.follow_call(&core, state, &call, now, caller)),
+        };
+        let (future, canceller) = core.start_call(call, channel, origin, telemetry);
         if let Some(hold) = canceller.record().and_then(CallRecord::hold) {
             state.holds.push((key, hold));
         }
@@ -200,8 +202,31 @@ impl<S: FrameSink> MachineHost<S> {
         HostedCall { key, future, canceller, is_listener }
     }
 
-    /// What the telemetry knows of the request of a call.
+    /// Lets the telemetry follow a call that starts.
     #[cold]
+    fn follow_call(
+        &self,
+        core: &ServiceCore,
+        state: &mut HostState<S>,
+        call: &Call,
+        now: Duration,
+        caller: Option<RequestCaller<'_>>,
+    ) -> Arc<CallTelemetry> {
+        let modes = self.service.modes();
+        let facts = modes.reads_calls().then(|| self.facts_of(state, call.key, caller));
+        let principal = caller.map_or(&self.origin.principal, |caller| caller.principal);
+        let telemetry = core.telemetry.follow_call(modes, call, principal, facts.as_ref());
+        state.measured.count(core, call, now, S::TRANSPORT.into());
+        if let Some(facts) = facts
+            && modes.contains(Modes::LATE)
+            && telemetry.record.is_none()
+        {
+            state.measured.keep_late(core, call, now, facts);
+        }
+        telemetry
+    }
+
+    /// What the telemetry knows of the request of a call.
     fn facts_of(
         &self,
         state: &HostState<S>,
@@ -284,6 +309,11 @@ impl<S: FrameSink> MachineHost<S> {
         key: CallKey,
         outcome: Outcome,
     ) {
+        if !state.measured.is_empty()
+            && let Some(open) = state.calls.get(key)
+        {
+            state.measured.end(&open.canceller, key, &outcome, now);
+        }
         if state.machine.is_observed() || !state.holds.is_empty() {
             self.finish_observed(state, now, key, outcome);
         } else {
@@ -409,9 +439,7 @@ impl<S: FrameSink> MachineHost<S> {
 
     /// Cancels calls whose client is gone.
     pub(crate) fn cancel_calls(&self) {
-        let mut state = self.lock();
-        state.calls.stop_all();
-        state.holds.clear();
+        self.lock().stop_calls();
     }
 }
 

@@ -1,8 +1,8 @@
 //! The server builder, and the service that it starts.
 
-mod call_meter;
 mod late_call;
-mod observed_call;
+mod measured_call;
+mod recorded_call;
 pub(crate) mod replacement;
 mod run_call;
 mod server_telemetry;
@@ -27,10 +27,11 @@ use crate::registry::{Registry, RegistrySettings};
 use crate::seal::Sealer;
 use crate::state::State;
 use crate::task::TaskLimits;
-use crate::telemetry::facts::{RequestFacts, Transport};
+use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
 use crate::telemetry::{Modes, SharedModes, Telemetry};
+pub(crate) use measured_call::MeasuredCalls;
 pub(crate) use server_telemetry::ServerTelemetry;
 
 /// The version of a server that does not set its own. The specification requires one.
@@ -391,8 +392,8 @@ impl Service {
         self.inner.logs_payloads.load(Ordering::Relaxed)
     }
 
-    /// Starts a call for a protocol machine. The future resolves to its outcome, and the handle cancels it. Transports
-    /// use it.
+    /// Starts a call that no client sent to a transport. The future resolves to its outcome, and the handle cancels it.
+    /// The call may have a record, and the metrics do not count it.
     #[doc(hidden)]
     pub fn start_call(
         &self,
@@ -400,6 +401,11 @@ impl Service {
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        self.start_request(started, channel, origin, Transport::Pipe, RequestFacts::default)
+        let (core, modes) = (self.current().load_full(), self.modes());
+        let telemetry = (!modes.is_empty()).then(|| {
+            let facts = RequestFacts::default();
+            core.telemetry.follow_call(modes, &started, &origin.principal, Some(&facts))
+        });
+        core.start_call(started, channel, origin, telemetry)
     }
 }

@@ -16,6 +16,8 @@ pub mod trace;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use arc_swap::{ArcSwapOption, Guard};
 use creole_proto::model::Implementation;
@@ -26,14 +28,14 @@ use facts::{RequestFacts, Via};
 use metrics::Metrics;
 pub use modes::Modes;
 pub(crate) use modes::SharedModes;
-use outcome::CallEnd;
+use outcome::{CallEnd, CallOutcome};
 #[cfg(feature = "http")]
 use record::RefusedClientRequest;
 use record::{
     CallRecord, EarlierCall, NewRecord, PayloadView, ReaderGuard, Readers, RecordGuard,
     RecordReader,
 };
-use trace::{CallTrace, IncomingTrace, Link, TraceSettings};
+use trace::{CallTrace, IncomingTrace, Link, Sampler, SpanId, TraceSettings, new_span_id};
 
 /// The telemetry of a process. Clones share it. It survives reloads. Off by default.
 #[derive(Clone, Default)]
@@ -46,7 +48,11 @@ struct Shared {
     modes: SharedModes,
     metrics: Arc<Metrics>,
     tracing: ArcSwapOption<TraceSettings>,
+    /// The sampler of new traces, see [`Sampler::bound`].
+    sample_bound: AtomicU64,
     readers: Readers,
+    /// From this duration on a reader may want a call at its end that did not fail, in nanoseconds.
+    late_after: AtomicU64,
 }
 
 impl Telemetry {
@@ -64,8 +70,16 @@ impl Telemetry {
     /// Sets how calls become parts of traces. `None`: they do not.
     pub fn set_tracing(&self, settings: Option<Arc<TraceSettings>>) {
         let is_on = settings.is_some();
+        let bound = settings.as_ref().map_or(0, |settings| settings.sampler.bound());
         self.shared.tracing.store(settings);
+        self.shared.sample_bound.store(bound, Ordering::Relaxed);
         self.shared.modes.set(Modes::TRACES, is_on);
+    }
+
+    /// Whether a new trace is sampled whose id has this second half.
+    #[inline]
+    pub(crate) fn samples(&self, new_half: SpanId) -> bool {
+        Sampler::from_bound(self.shared.sample_bound.load(Ordering::Relaxed)).takes_half(new_half)
     }
 
     /// How calls become parts of traces.
@@ -158,11 +172,19 @@ impl Telemetry {
         if !self.modes().contains(Modes::TRACES) {
             return None;
         }
-        let trace = self.tracing().as_ref()?.start_call(IncomingTrace::default(), true)?;
+        let trace =
+            self.tracing().as_ref()?.start_call(IncomingTrace::default(), true, new_span_id())?;
         if let Some((trace_id, span_id)) = earlier.and_then(|earlier| earlier.first) {
             trace.set_first_round(Link::sampled(trace_id, span_id));
         }
         Some(trace)
+    }
+
+    /// Whether a reader may want a call without a record, which ended like this.
+    #[inline]
+    pub(crate) fn may_want_late(&self, outcome: CallOutcome, duration: Duration) -> bool {
+        outcome.error().is_some()
+            || duration.as_nanos() >= u128::from(self.shared.late_after.load(Ordering::Relaxed))
     }
 
     /// The readers that want a call without a record, which ended like this.
@@ -201,7 +223,11 @@ impl Telemetry {
             modes.set(Modes::RECORDS, !readers.is_empty());
             modes.set(Modes::UNSAMPLED, readers.iter().any(|reader| reader.reads_unsampled()));
             modes.set(Modes::FRAMES, readers.iter().any(|reader| reader.reads_frames()));
-            modes.set(Modes::LATE, readers.iter().any(|reader| reader.reads_late()));
+            let late_after = readers.iter().filter_map(|reader| reader.late_after()).min();
+            let nanoseconds = late_after.map(|after| u64::try_from(after.as_nanos()));
+            let nanoseconds = nanoseconds.and_then(Result::ok).unwrap_or(u64::MAX);
+            self.shared.late_after.store(nanoseconds, Ordering::Relaxed);
+            modes.set(Modes::LATE, late_after.is_some());
         });
     }
 }

@@ -8,7 +8,7 @@ use creole_proto::operation::Outcome;
 use creole_proto::wire::Raw;
 
 use super::Context;
-use crate::telemetry::metrics::{NetworkTransport, ServerMetrics, table};
+use crate::telemetry::metrics::{ServerMetrics, table};
 use crate::telemetry::record::{CallRecord, Detail, StepGuard};
 use crate::telemetry::steps::StepKind;
 use crate::telemetry::trace::{OutgoingTrace, Propagation, ReceivedTrace, SpanId, TraceHeaders};
@@ -24,8 +24,6 @@ pub(crate) struct CallTelemetry {
     pub(crate) is_traced: bool,
     /// The trace headers of the request, if calls are traced.
     pub(crate) trace_headers: Option<Arc<TraceHeaders>>,
-    /// The client's transport.
-    pub(crate) transport: NetworkTransport,
 }
 
 impl CallTelemetry {

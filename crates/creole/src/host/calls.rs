@@ -11,6 +11,7 @@ use crate::call::Canceller;
 use crate::chain::BoxFuture;
 use crate::host::{COMMON_STREAM, StreamKey};
 use crate::scopes::ScopeDenial;
+use crate::server::MeasuredCalls;
 use crate::telemetry::request_log;
 
 /// A call without its response.
@@ -89,8 +90,11 @@ impl OpenCalls {
         Some(stream)
     }
 
-    pub(super) fn stop_all(&mut self) {
-        self.0.drain(..).for_each(OpenCall::stop);
+    pub(super) fn stop_all(&mut self, measured: &mut MeasuredCalls) {
+        for open in self.0.drain(..) {
+            measured.abort(&open.canceller, open.key);
+            open.stop();
+        }
     }
 }
 

@@ -7,11 +7,12 @@ use creole_proto::server::{
     Observation, Outbox, OutgoingFrame,
 };
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use crate::call::ConnectionId;
 use crate::host::{COMMON_STREAM, FrameSink, OpenCalls, RequestCaller, StreamKey};
 use crate::principal::Principal;
-use crate::server::Service;
+use crate::server::{MeasuredCalls, Service};
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::frames::FrameDirection;
 use crate::telemetry::record::ReportHold;
@@ -31,6 +32,8 @@ pub(crate) struct HostState<S> {
     pub(super) awaits_room: bool,
     /// The records of calls whose readers want the messages of the responses.
     pub(super) holds: Vec<(CallKey, ReportHold)>,
+    /// The calls that are measured.
+    pub(super) measured: MeasuredCalls,
     /// The message that is being received, if a reader of the telemetry may want messages.
     pub(crate) received: Option<Arc<str>>,
 }
@@ -45,7 +48,7 @@ pub(super) struct ActionContext<'a> {
 }
 
 impl<S> HostState<S> {
-    pub(super) fn new(machine: Machine, sink: S) -> Self {
+    pub(super) fn new(machine: Machine, sink: S, clock: Instant) -> Self {
         Self {
             machine,
             outbox: Outbox::default(),
@@ -55,6 +58,7 @@ impl<S> HostState<S> {
             roots: None,
             awaits_room: false,
             holds: Vec::new(),
+            measured: MeasuredCalls::new(clock),
             received: None,
         }
     }
@@ -142,9 +146,16 @@ impl<S: FrameSink> HostState<S> {
         {
             open.canceller.set_abort_fault(kind);
         }
+        self.measured.abort(&open.canceller, call);
         if let Some(hold) = self.take_hold(call) {
             hold.add_response(call, &self.outbox);
         }
+    }
+
+    /// Cancels all calls.
+    pub(super) fn stop_calls(&mut self) {
+        self.calls.stop_all(&mut self.measured);
+        self.holds.clear();
     }
 
     /// The span of a call, if the call is sampled.
@@ -189,6 +200,7 @@ impl<S: FrameSink> HostState<S> {
         self.calls = OpenCalls::default();
         self.input_requests = Vec::new();
         self.holds = Vec::new();
+        self.measured.free_capacity();
     }
 }
 

@@ -1,28 +1,20 @@
 //! What is kept of a call that no reader wants at its start, for readers that want it if it fails or is slow.
 
-use creole_proto::operation::{Caller, Operation};
+use creole_proto::operation::Caller;
 
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::trace::{CallTrace, IncomingTrace, TraceSettings};
 
 /// What is kept of a call that has no record.
 pub(super) struct LateCall {
-    target: Box<str>,
-    facts: RequestFacts,
+    pub(super) target: KeptTarget,
+    pub(super) facts: RequestFacts,
 }
 
 impl LateCall {
-    /// What is kept of a call.
-    pub(super) fn of(operation: &Operation, facts: RequestFacts) -> Self {
-        Self { target: operation.target().into(), facts }
-    }
-
-    pub(super) fn target(&self) -> &str {
-        &self.target
-    }
-
-    pub(super) fn facts(&self) -> &RequestFacts {
-        &self.facts
+    /// The method on the wire.
+    pub(super) fn method(&self) -> &'static str {
+        self.facts.method.unwrap_or_default()
     }
 
     /// The place of the call in the trace of its client, if it is in one.
@@ -35,5 +27,55 @@ impl LateCall {
         let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
         let received = IncomingTrace::read(meta, self.facts.trace_headers.as_deref());
         settings.late_call(received, is_known)
+    }
+}
+
+/// The maximum length of a target that needs no allocation.
+const MAX_SHORT: usize = 38;
+
+/// The target of a call. Most calls end without being reported, and most targets are short names of tools: these are
+/// kept without an allocation.
+pub(super) enum KeptTarget {
+    Short(u8, [u8; MAX_SHORT]),
+    Long(Box<str>),
+}
+
+impl From<&str> for KeptTarget {
+    #[inline]
+    fn from(target: &str) -> Self {
+        let mut bytes = [0; MAX_SHORT];
+        match (bytes.get_mut(..target.len()), u8::try_from(target.len())) {
+            (Some(short), Ok(length)) => {
+                short.copy_from_slice(target.as_bytes());
+                Self::Short(length, bytes)
+            }
+            _ => Self::Long(target.into()),
+        }
+    }
+}
+
+impl KeptTarget {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Short(length, bytes) => {
+                let text = bytes.get(..usize::from(*length)).unwrap_or_default();
+                str::from_utf8(text).unwrap_or_default()
+            }
+            Self::Long(text) => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_of_any_length_is_kept_as_it_is() {
+        for length in [0, 1, MAX_SHORT - 2, MAX_SHORT - 1, MAX_SHORT, 300] {
+            let target = format!("{}é", "a".repeat(length));
+            assert_eq!(KeptTarget::from(&*target).as_str(), target);
+        }
+        assert_eq!(KeptTarget::from("").as_str(), "");
     }
 }

@@ -8,37 +8,33 @@ use creole_proto::model::TaskPreference;
 use creole_proto::operation::{Operation, Outcome};
 use creole_proto::server::Call as Started;
 
-use super::{Service, ServiceCore};
+use super::ServiceCore;
 use crate::call::catch_panic::CatchPanic;
 use crate::call::{Call, CallTelemetry, Canceller, ClientChannel, Context, Origin, Round};
 use crate::chain::{BoxFuture, Next};
 use crate::input;
 use crate::registry::RunMode;
-use crate::telemetry::facts::{RequestFacts, Transport};
 use crate::telemetry::request_log;
 
-impl Service {
-    /// Starts a call. The telemetry needs the facts of its request if a reader may want its record.
-    pub(crate) fn start_request(
-        &self,
+impl ServiceCore {
+    /// Starts a call, of which the telemetry follows this.
+    #[inline]
+    pub(crate) fn start_call(
+        self: Arc<Self>,
         started: Started,
         channel: Arc<dyn ClientChannel>,
         origin: Origin,
-        transport: Transport,
-        facts: impl FnOnce() -> RequestFacts,
+        telemetry: Option<Arc<CallTelemetry>>,
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
-        let core = self.current().load_full();
-        let modes = self.modes();
-        if modes.reads_calls() {
-            return core.start_observed(started, channel, origin, facts());
-        }
-        let telemetry = (!modes.is_empty()).then(|| core.telemetry.unrecorded(transport.into()));
-        let (call, canceller) = core.make_call(started, channel, origin, telemetry);
-        (Box::pin(core.run_call(call)), canceller)
+        let record = telemetry.as_ref().and_then(|telemetry| telemetry.record.clone());
+        let (call, canceller) = self.make_call(started, channel, origin, telemetry);
+        let future: BoxFuture<'static, Outcome> = match record {
+            None => Box::pin(self.run_call(call)),
+            Some(record) => self.run_recorded(call, record, canceller.clone()),
+        };
+        (future, canceller)
     }
-}
 
-impl ServiceCore {
     /// The call of a request, which runs nothing yet.
     #[inline]
     pub(super) fn make_call(
@@ -56,12 +52,11 @@ impl ServiceCore {
 
     /// Runs one call in place or as a task.
     pub(super) async fn run_call(self: Arc<Self>, call: Call) -> Outcome {
-        let meter = self.start_meter(&call);
         let mode = match &call.operation {
             Operation::CallTool { name, .. } => self.registry.run_mode(name, &call.context),
             _ => Ok(RunMode::InPlace),
         };
-        let outcome = match mode {
+        match mode {
             Err(fault) => fault.into(),
             // The rare paths are boxed, so that the future of every call is small.
             Ok(RunMode::Task) => Box::pin(Arc::clone(&self).make_task(call)).await,
@@ -79,11 +74,7 @@ impl ServiceCore {
                     (done, _) => done,
                 }
             }
-        };
-        if let Some(meter) = meter {
-            meter.end(&outcome);
         }
-        outcome
     }
 
     /// Creates a task that runs the call through the whole chain.

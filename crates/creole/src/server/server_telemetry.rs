@@ -6,9 +6,9 @@ use std::time::Duration;
 use creole_proto::dialect::Dialect;
 use creole_proto::fault::{ErrorChannel, Fault, FaultKind};
 use creole_proto::model::Implementation;
-use creole_proto::operation::{Caller, Operation, Outcome};
+use creole_proto::operation::Outcome;
 use creole_proto::revision::Rules;
-use creole_proto::server::{Observation, error_code};
+use creole_proto::server::{Call as Started, Observation, error_code};
 use creole_proto::wire::Raw;
 
 use super::late_call::LateCall;
@@ -17,10 +17,10 @@ use crate::principal::Principal;
 use crate::telemetry::error_type::server_error_type;
 use crate::telemetry::facts::{RequestFacts, Transport};
 use crate::telemetry::frames::{FrameDirection, FrameRedactor};
-use crate::telemetry::metrics::{NetworkTransport, ServerMetrics, table};
+use crate::telemetry::metrics::{ServerMetrics, table};
 use crate::telemetry::outcome::{CallEnd, CallOutcome};
 use crate::telemetry::record::{CallRecord, NewRecord};
-use crate::telemetry::trace::{CallTrace, IncomingTrace, TraceHeaders};
+use crate::telemetry::trace::{CallTrace, IncomingTrace, SpanId, TraceHeaders, new_span_id};
 use crate::telemetry::{Modes, Telemetry};
 
 /// The method of a request whose method the protocol does not have.
@@ -30,8 +30,6 @@ const OTHER_METHOD: &str = "_OTHER";
 const TRACED: usize = 1;
 /// Calls are counted.
 const COUNTED: usize = 2;
-/// The transport is HTTP.
-const TCP: usize = 4;
 
 /// The telemetry of one server.
 pub(crate) struct ServerTelemetry {
@@ -42,8 +40,8 @@ pub(crate) struct ServerTelemetry {
     redactor: Option<FrameRedactor>,
     /// Counts its calls, if metrics are counted.
     metrics: Option<Arc<ServerMetrics>>,
-    /// What the telemetry follows of calls without a record, which share it: by [`TRACED`], [`COUNTED`] and [`TCP`].
-    unrecorded: [Arc<CallTelemetry>; 8],
+    /// What the telemetry follows of calls without a record, which share it: by [`TRACED`] and [`COUNTED`].
+    unrecorded: [Arc<CallTelemetry>; 4],
 }
 
 impl ServerTelemetry {
@@ -56,18 +54,15 @@ impl ServerTelemetry {
     ) -> Self {
         let unrecorded = std::array::from_fn(|bits| {
             let metrics = metrics.clone().filter(|_| bits & COUNTED != 0);
-            let transport = match bits & TCP != 0 {
-                true => NetworkTransport::Tcp,
-                false => NetworkTransport::Pipe,
-            };
             let is_traced = bits & TRACED != 0;
-            Arc::new(CallTelemetry { metrics, is_traced, transport, ..CallTelemetry::default() })
+            Arc::new(CallTelemetry { metrics, is_traced, ..CallTelemetry::default() })
         });
         let dialect = dialect.clone();
         Self { telemetry, server: server.into(), dialect, redactor, metrics, unrecorded }
     }
 
     /// Counts its calls, if metrics are counted.
+    #[inline]
     pub(super) fn metrics(&self) -> Option<&Arc<ServerMetrics>> {
         self.metrics.as_ref().filter(|_| self.telemetry.modes().contains(Modes::METRICS))
     }
@@ -76,23 +71,61 @@ impl ServerTelemetry {
         &self.telemetry
     }
 
-    /// The record of a call that starts, if a reader wants it.
-    pub(super) fn start_record(
+    /// What the telemetry follows of a call that starts. The facts are known if a reader may want the call.
+    #[inline]
+    pub(crate) fn follow_call(
         &self,
-        operation: &Operation,
-        caller: &Caller,
+        modes: Modes,
+        call: &Started,
+        principal: &Principal,
+        facts: Option<&RequestFacts>,
+    ) -> Arc<CallTelemetry> {
+        let Some(facts) = facts else { return Arc::clone(self.unrecorded(modes)) };
+        let record = match modes.contains(Modes::RECORDS) {
+            true => self.start_record(modes, call, principal, facts),
+            false => None,
+        };
+        match (record, &facts.trace_headers) {
+            (None, None) => Arc::clone(self.unrecorded(modes)),
+            (record, headers) => self.call_telemetry(modes, record, headers.clone()),
+        }
+    }
+
+    /// The record of a call that starts, if a reader wants it.
+    #[inline]
+    fn start_record(
+        &self,
+        modes: Modes,
+        call: &Started,
         principal: &Principal,
         facts: &RequestFacts,
     ) -> Option<Arc<CallRecord>> {
-        if !self.telemetry.modes().contains(Modes::RECORDS) {
+        let meta = call.caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
+        let new_half = new_span_id();
+        let is_plain = meta.is_none() && facts.trace_headers.is_none();
+        // Most calls have no context, are not sampled, and end here.
+        if is_plain && !modes.contains(Modes::UNSAMPLED) && !self.telemetry.samples(new_half) {
             return None;
         }
-        let method = facts.method.unwrap_or_else(|| operation.method());
-        let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
-        let trace = self.trace_of(meta, principal, facts);
+        self.start_traced_record(call, meta, principal, facts, new_half)
+    }
+
+    /// The same for a call whose new trace, if it gets one, has this second half of its id.
+    #[cold]
+    fn start_traced_record(
+        &self,
+        call: &Started,
+        meta: Option<&Raw>,
+        principal: &Principal,
+        facts: &RequestFacts,
+        new_half: SpanId,
+    ) -> Option<Arc<CallRecord>> {
+        let Started { operation, caller, .. } = call;
+        let trace = self.trace_of(meta, principal, facts, new_half);
         if !self.telemetry.may_record(trace.as_ref()) {
             return None;
         }
+        let method = facts.method.unwrap_or_else(|| operation.method());
         let client =
             || caller.client.as_ref().and_then(|raw| serde_json::from_str(raw.as_str()).ok());
         let target = operation.target();
@@ -106,6 +139,7 @@ impl ServerTelemetry {
         meta: Option<&Raw>,
         principal: &Principal,
         facts: &RequestFacts,
+        new_half: SpanId,
     ) -> Option<CallTrace> {
         if !self.telemetry.modes().contains(Modes::TRACES) {
             return None;
@@ -114,71 +148,49 @@ impl ServerTelemetry {
         if received.is_malformed {
             self.telemetry.metrics().count(&table::TRACE_CONTEXT_INVALID, &[]);
         }
-        self.telemetry.tracing().as_ref()?.start_call(received, is_known(principal, facts))
+        let is_known = is_known(principal, facts);
+        self.telemetry.tracing().as_ref()?.start_call(received, is_known, new_half)
     }
 
     /// What the telemetry follows of a call with this record and these trace headers.
-    pub(super) fn call_telemetry(
+    #[cold]
+    fn call_telemetry(
         &self,
+        modes: Modes,
         record: Option<Arc<CallRecord>>,
         trace_headers: Option<Arc<TraceHeaders>>,
-        transport: NetworkTransport,
     ) -> Arc<CallTelemetry> {
-        let is_traced = self.traces();
-        let trace_headers = trace_headers.filter(|_| is_traced);
-        if record.is_none() && trace_headers.is_none() {
-            return self.unrecorded(transport);
-        }
+        let is_traced = modes.contains(Modes::TRACES);
         let metrics = self.metrics().cloned();
-        Arc::new(CallTelemetry { record, metrics, is_traced, trace_headers, transport })
+        let trace_headers = trace_headers.filter(|_| is_traced);
+        Arc::new(CallTelemetry { record, metrics, is_traced, trace_headers })
     }
 
     /// What the telemetry follows of a call without a record.
-    pub(super) fn unrecorded(&self, transport: NetworkTransport) -> Arc<CallTelemetry> {
-        let traced = if self.traces() { TRACED } else { 0 };
-        let counted = if self.metrics().is_some() { COUNTED } else { 0 };
-        let tcp = if transport == NetworkTransport::Tcp { TCP } else { 0 };
-        Arc::clone(&self.unrecorded[traced | counted | tcp])
-    }
-
-    /// Whether calls may belong to traces.
-    pub(super) fn traces(&self) -> bool {
-        self.telemetry.modes().contains(Modes::TRACES)
-    }
-
-    /// What is kept of a call without a record, if a reader may want it at its end.
-    pub(super) fn keep_late(
-        &self,
-        operation: &Operation,
-        call: &CallTelemetry,
-        facts: RequestFacts,
-    ) -> Option<LateCall> {
-        let is_wanted = self.telemetry.modes().contains(Modes::LATE) && call.record.is_none();
-        is_wanted.then(|| LateCall::of(operation, facts))
+    #[inline]
+    fn unrecorded(&self, modes: Modes) -> &Arc<CallTelemetry> {
+        let traced = if modes.contains(Modes::TRACES) { TRACED } else { 0 };
+        let counted = if modes.contains(Modes::METRICS) { COUNTED } else { 0 };
+        &self.unrecorded[traced | counted]
     }
 
     /// Reports a call at its end, if a reader wants it only now.
-    pub(super) fn report_late(
-        &self,
-        method: &'static str,
-        late: &LateCall,
-        call: &Canceller,
-        end: CallEnd,
-    ) {
+    #[cold]
+    pub(super) fn report_late(&self, late: &LateCall, call: &Canceller, end: CallEnd) {
         let readers = self.telemetry.late_readers(&end);
         if readers.is_empty() {
             return;
         }
         let (caller, principal) = (call.caller(), call.principal());
-        let facts = late.facts();
+        let facts = &late.facts;
         let settings = self.telemetry.tracing();
         let is_known = is_known(principal, facts);
         let client =
             || caller.client.as_ref().and_then(|raw| serde_json::from_str(raw.as_str()).ok());
         let new = NewRecord {
             server: &self.server,
-            method,
-            target: late.target(),
+            method: late.method(),
+            target: late.target.as_str(),
             rules: caller.rules,
             principal,
             facts,
@@ -252,7 +264,7 @@ impl ServerTelemetry {
         let facts = RequestFacts { request_id: id.map(|id| (**id).into()), ..facts() };
         let outcome = match fault {
             None => CallOutcome::Success,
-            Some(kind) => self.fault_outcome(kind, false, rules),
+            Some(kind) => self.fault_outcome(kind, "", rules),
         };
         let method = method.unwrap_or(OTHER_METHOD);
         let is_refused = matches!(observation, Observation::Refused { .. });
@@ -262,7 +274,7 @@ impl ServerTelemetry {
         }
         let trace = match is_refused {
             true => None,
-            false => self.trace_of(meta, principal, &facts),
+            false => self.trace_of(meta, principal, &facts, new_span_id()),
         };
         let new = self.new_record(method, "", rules, principal, &facts, trace, || None);
         let record = match observation {
@@ -287,44 +299,35 @@ impl ServerTelemetry {
         metrics.method_series(method).record(rules, transport, error, Duration::ZERO, None);
     }
 
-    /// Counts a call that is refused before it runs.
-    #[cold]
-    pub(crate) fn count_refusal(
-        &self,
-        operation: &Operation,
-        rules: &'static Rules,
-        transport: Transport,
-        kind: FaultKind,
-    ) {
-        let is_tool = matches!(operation, Operation::CallTool { .. });
-        let outcome = self.fault_outcome(kind, is_tool, rules);
-        self.count_answer(operation.method(), rules, transport, outcome);
-    }
-
     /// How a call ended for its client.
     pub(super) fn outcome(
         &self,
         outcome: &Outcome,
-        is_tool: bool,
+        method: &str,
         rules: &'static Rules,
     ) -> CallOutcome {
-        CallOutcome::of(outcome, |fault| self.code(fault, is_tool, rules))
+        CallOutcome::of(outcome, |fault| self.code(fault, method, rules))
     }
 
-    pub(super) fn fault_outcome(
-        &self,
-        kind: FaultKind,
-        is_tool: bool,
-        rules: &'static Rules,
-    ) -> CallOutcome {
+    /// How a call ended that was not run to its end.
+    pub(super) fn abort_outcome(&self, call: &Canceller, method: &str) -> CallOutcome {
+        match call.abort_fault() {
+            Some(kind) => self.fault_outcome(kind, method, call.caller().rules),
+            None => CallOutcome::Cancelled,
+        }
+    }
+
+    fn fault_outcome(&self, kind: FaultKind, method: &str, rules: &'static Rules) -> CallOutcome {
         let fault = Fault::new(kind, "");
-        CallOutcome::Fault(kind, self.code(&fault, is_tool, rules))
+        CallOutcome::Fault(kind, self.code(&fault, method, rules))
     }
 
     /// The code of a fault on the wire. `None` if it is part of a tool result.
-    fn code(&self, fault: &Fault, is_tool: bool, rules: &'static Rules) -> Option<i64> {
+    #[cold]
+    fn code(&self, fault: &Fault, method: &str, rules: &'static Rules) -> Option<i64> {
         let row = self.dialect.error_row(fault.kind, rules);
-        let is_result = is_tool && matches!(row.channel, ErrorChannel::ToolResult { .. });
+        let is_result =
+            method == "tools/call" && matches!(row.channel, ErrorChannel::ToolResult { .. });
         (!is_result).then(|| error_code(fault, &self.dialect, rules))
     }
 }

@@ -21,6 +21,7 @@ impl From<Transport> for NetworkTransport {
 }
 
 /// The type of error of a call on the server's side. Empty if it is none, or the client's own.
+#[inline]
 pub(crate) fn server_error_type(outcome: CallOutcome) -> &'static str {
     match outcome {
         CallOutcome::Success | CallOutcome::InputRequired | CallOutcome::Task => "",

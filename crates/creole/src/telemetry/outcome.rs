@@ -26,6 +26,7 @@ pub enum CallOutcome {
 
 impl CallOutcome {
     /// How a call with this outcome ended. `code` gives the code of a fault, unless it is part of a tool result.
+    #[inline]
     pub fn of(outcome: &Outcome, code: impl FnOnce(&Fault) -> Option<i64>) -> Self {
         match outcome {
             Outcome::Complete(Payload::Tool(result)) if result.is_error => Self::ToolError,

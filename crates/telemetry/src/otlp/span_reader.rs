@@ -1,6 +1,7 @@
 //! Reads the records of calls, and queues those that become spans.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use creole::internal::telemetry::{CallEnd, CallRecord, CallStart, Detail, RecordReader};
 
@@ -49,8 +50,8 @@ impl RecordReader for SpanReader {
         true
     }
 
-    fn reads_late(&self) -> bool {
-        self.settings.keeps_errors || self.settings.slow.is_some()
+    fn late_after(&self) -> Option<Duration> {
+        self.settings.slow.or(self.settings.keeps_errors.then_some(Duration::MAX))
     }
 
     fn reads_frames(&self) -> bool {

@@ -119,9 +119,10 @@ impl<I: ByteSource + 'static, O: ByteSink + 'static> LineConnection<I, O> {
     fn serve_message<'a>(&'a self, mut state: Locked<'a, I>, turn: u64) -> Locked<'a, I> {
         // Changes before a message do not concern the subscriptions that it makes.
         self.announce_changes_locked(&mut state);
-        state.pass_message(self.host.service(), self.host.started());
+        let now = self.host.now();
+        state.pass_message(self.host.service(), now);
         let (first, others) =
-            self.host.perform_actions(&mut state, COMMON_STREAM, None).into_parts();
+            self.host.perform_actions(&mut state, now, COMMON_STREAM, None).into_parts();
         if let Some(call) = first {
             state = self.serve_call(state, call, turn);
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use creole_proto::framing::{FramedLine, LineDecoder};
 use creole_proto::server::Outbox;
@@ -192,7 +193,7 @@ impl<I: Send + 'static> HostState<LineSink<I>> {
     }
 
     /// Passes the next message of the input to the machine, or the end of the input.
-    pub(crate) fn pass_message(&mut self, service: &Service, started: Instant) {
+    pub(crate) fn pass_message(&mut self, service: &Service, now: Duration) {
         let Self { machine, outbox, sink, received, .. } = self;
         let keeps_frames = service.modes().contains(Modes::FRAMES);
         let LineSink { lines, backlog, .. } = sink;
@@ -207,7 +208,7 @@ impl<I: Send + 'static> HostState<LineSink<I>> {
             {
                 *received = Some(CapturedFrame::text_of(frame));
             }
-            machine.receive_line(line, started.elapsed(), outbox);
+            machine.receive_line(line, now, outbox);
         };
         if !backlog.is_drained {
             let mut rest = &backlog.bytes[backlog.consumed..];
@@ -230,7 +231,7 @@ impl<I: Send + 'static> HostState<LineSink<I>> {
         } else {
             // No input response will arrive any more.
             backlog.is_end_handled = true;
-            machine.handle_end_of_stream(started.elapsed(), outbox);
+            machine.handle_end_of_stream(now, outbox);
         }
     }
 

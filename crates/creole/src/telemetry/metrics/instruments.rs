@@ -136,7 +136,9 @@ impl HistogramCells {
     /// Counts a duration; returns its bucket. A bucket contains its upper bound.
     #[inline]
     fn record(&self, nanoseconds: u64) -> usize {
-        let bucket = self.boundaries.partition_point(|boundary| *boundary < nanoseconds);
+        // From the first one: a call whose cost matters is fast.
+        let fits = self.boundaries.iter().position(|boundary| nanoseconds <= *boundary);
+        let bucket = fits.unwrap_or(self.boundaries.len());
         self.buckets.add(bucket, nanoseconds);
         bucket
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use creole_proto::revision::Rules;
 
@@ -33,9 +34,10 @@ pub trait RecordReader: Send + Sync {
         false
     }
 
-    /// Whether the reader may ever [want a call at its end](Self::wants_late). Asked once, when it subscribes.
-    fn reads_late(&self) -> bool {
-        false
+    /// The duration from which on the reader may [want a call at its end](Self::wants_late) that did not fail. `None`: it
+    /// never wants a call at its end, not even one that failed. Asked once, when it subscribes.
+    fn late_after(&self) -> Option<Duration> {
+        None
     }
 
     /// Whether the reader may ever [want](Self::wants) a call that is not sampled. Asked once, when it subscribes.

@@ -61,15 +61,32 @@ impl Sampler {
     }
 
     /// The same, by the second half of the id.
-    fn takes_half(self, half: SpanId) -> bool {
+    #[inline]
+    pub(in crate::telemetry) fn takes_half(self, half: SpanId) -> bool {
         self.bound == u64::MAX || u64::from_be_bytes(half) >> 1 < self.bound
+    }
+
+    /// The sampler as a number, for [`from_bound`](Self::from_bound).
+    pub(in crate::telemetry) fn bound(self) -> u64 {
+        self.bound
+    }
+
+    /// A sampler of new traces, which have no parent.
+    #[inline]
+    pub(in crate::telemetry) fn from_bound(bound: u64) -> Self {
+        Self { bound, follows_parent: false }
     }
 }
 
 impl TraceSettings {
     /// The trace of a call with this context. `is_known` says that the caller is authenticated or started this process.
-    /// `None` if the call is not sampled and has no context.
-    pub fn start_call(&self, received: IncomingTrace, is_known: bool) -> Option<CallTrace> {
+    /// A new trace has `new_half` as the second half of its id. `None` if the call is not sampled and has no context.
+    pub fn start_call(
+        &self,
+        received: IncomingTrace,
+        is_known: bool,
+        new_half: SpanId,
+    ) -> Option<CallTrace> {
         let IncomingTrace { parent, tracestate, other, .. } = received;
         match parent {
             Some(parent) if self.trusts(is_known) => {
@@ -89,10 +106,8 @@ impl TraceSettings {
             }
             _ => {
                 let links = parent.into_iter().chain(other);
-                // The second half decides, so the first one is made only for a sampled call.
-                let half = new_span_id();
-                if self.sampler.takes_half(half) && half != [0; 8] {
-                    let trace_id = trace_id_of(new_span_id(), half);
+                if self.sampler.takes_half(new_half) && new_half != [0; 8] {
+                    let trace_id = trace_id_of(new_span_id(), new_half);
                     let process = self.process.filter(|_| parent.is_none());
                     return Some(CallTrace {
                         trace_id,
@@ -114,7 +129,7 @@ impl TraceSettings {
     /// The trace of a call that was not sampled, and gets a span at its end: that of a trusted client.
     pub fn late_call(&self, received: IncomingTrace, is_known: bool) -> Option<CallTrace> {
         let never = Self { sampler: Sampler::new(0.0, false), ..self.clone() };
-        never.start_call(received, is_known)
+        never.start_call(received, is_known, new_span_id())
     }
 
     /// Whether the context of a caller is the parent of its calls.
@@ -148,7 +163,8 @@ mod tests {
     #[test]
     fn the_flag_of_a_known_caller_decides() {
         for (ratio, flags) in [(0.0, 1), (1.0, 0)] {
-            let call = settings(ratio, ParentTrust::Auto).start_call(received(flags), true);
+            let call =
+                settings(ratio, ParentTrust::Auto).start_call(received(flags), true, new_span_id());
             let call = call.unwrap();
             assert_eq!(call.is_sampled, flags == 1);
             assert_eq!((call.trace_id, call.parent), ([1; 16], Some([2; 8])));
@@ -159,14 +175,19 @@ mod tests {
 
     #[test]
     fn the_flag_of_a_stranger_does_not_count_and_its_context_is_a_link() {
-        let none = settings(0.0, ParentTrust::Auto).start_call(received(1), false).unwrap();
+        let none =
+            settings(0.0, ParentTrust::Auto).start_call(received(1), false, new_span_id()).unwrap();
         assert!(!none.is_sampled && none.span_id == [0; 8] && none.trace_id == [1; 16]);
-        let all = settings(1.0, ParentTrust::Auto).start_call(received(0), false).unwrap();
+        let all =
+            settings(1.0, ParentTrust::Auto).start_call(received(0), false, new_span_id()).unwrap();
         assert!(all.is_sampled && all.trace_id != [1; 16] && all.parent.is_none());
         assert_eq!((all.links[0].span_id, all.tracestate), ([2; 8], None));
-        let forced = settings(0.0, ParentTrust::Client).start_call(received(1), false).unwrap();
+        let forced = settings(0.0, ParentTrust::Client)
+            .start_call(received(1), false, new_span_id())
+            .unwrap();
         assert!(forced.is_sampled && forced.trace_id == [1; 16]);
-        let linked = settings(1.0, ParentTrust::Link).start_call(received(1), true).unwrap();
+        let linked =
+            settings(1.0, ParentTrust::Link).start_call(received(1), true, new_span_id()).unwrap();
         assert!(linked.is_sampled && linked.parent.is_none() && linked.links.len() == 1);
     }
 
@@ -175,12 +196,13 @@ mod tests {
         let process = TraceContext::sampled([7; 16], [8; 8]);
         let mut settings = settings(0.25, ParentTrust::Auto);
         settings.process = Some(process);
-        let calls = (0..4000).filter_map(|_| settings.start_call(IncomingTrace::default(), true));
+        let calls = (0..4000)
+            .filter_map(|_| settings.start_call(IncomingTrace::default(), true, new_span_id()));
         let sampled: Vec<_> = calls.collect();
         assert!((800..1200).contains(&sampled.len()), "{}", sampled.len());
         assert!(sampled.iter().all(|call| call.is_sampled && call.links == [process]));
         settings.sampler = Sampler::new(0.0, true);
-        assert!(settings.start_call(IncomingTrace::default(), true).is_none());
+        assert!(settings.start_call(IncomingTrace::default(), true, new_span_id()).is_none());
     }
 
     #[test]
@@ -189,7 +211,7 @@ mod tests {
         let [low, high] = [0x10, 0xf0].map(|byte| [byte; 16]);
         assert!(sampler.takes(&low) && !sampler.takes(&high));
         let settings = TraceSettings { sampler, ..settings(1.0, ParentTrust::Client) };
-        assert!(settings.start_call(received(0), true).unwrap().is_sampled);
+        assert!(settings.start_call(received(0), true, new_span_id()).unwrap().is_sampled);
         assert!(Sampler::new(1.0, true).takes(&[0xff; 16]) && !Sampler::new(0.0, true).takes(&low));
     }
 }
