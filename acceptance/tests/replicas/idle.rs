@@ -9,7 +9,7 @@ use creole::state::{State, StateLimits, ValkeySettings};
 use creole_acceptance::replicas::{ReplicaStore, StoreServer};
 use creole_test_wait::{delay, eventually};
 
-use crate::store_operations::operations;
+use crate::store_operations::round_trips;
 
 const REPLICAS: i64 = 100;
 
@@ -36,9 +36,9 @@ async fn a_hundred_idle_replicas_make_at_most_fifty_operations_a_second() {
     eventually("all know each other", || count() == Some(all.clone())).await;
     // The last announcements at the pace of few replicas.
     delay(Duration::from_secs(5)).await;
-    let before = operations(server);
+    let before = round_trips(server);
     delay(PERIOD).await;
-    let made = operations(server) - before;
+    let made = round_trips(server) - before;
     let most = 50 * PERIOD.as_secs();
     assert!(made <= most, "{made} operations in {PERIOD:?}; at most {most}");
     assert!(made > 10 * PERIOD.as_secs(), "{made} operations: they send no heartbeats");

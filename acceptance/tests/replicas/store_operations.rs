@@ -11,26 +11,28 @@ use crate::{SERVER, is_echoed, is_echoed_without_session, text};
 const CALLS: u64 = 50;
 const MAX_OPERATIONS: u64 = 12;
 
-/// The operations that replicas have made so far: each is one script or one message.
-pub(crate) fn operations(server: &ValkeyServer) -> u64 {
+/// The scripts, messages and subscriptions of replicas so far.
+pub(crate) fn round_trips(server: &ValkeyServer) -> u64 {
     let text = server.run(&["INFO", "commandstats"]);
     let counted = text.lines().filter_map(|line| {
         let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-        let is_operation =
-            ["evalsha", "evalsha_ro", "eval", "eval_ro", "publish"].contains(&command);
-        is_operation.then(|| rest.split(',').next()?.parse::<u64>().ok())?
+        let names = ["eval", "evalsha", "publish", "subscribe", "unsubscribe"];
+        names.contains(&command).then(|| rest.split(',').next()?.parse::<u64>().ok()).flatten()
     });
     counted.sum()
 }
 
-/// How many calls are made. Meanwhile the replicas announce themselves a few times.
-const CALLS: u64 = 400;
+/// How many calls cost nothing. Meanwhile the replicas announce themselves a few times.
+const FREE_CALLS: u64 = 400;
 
 /// Asserts that calls have made no operation since `before`.
 #[track_caller]
 fn made_none(server: &ValkeyServer, before: u64, calls: &str) {
-    let made = operations(server) - before;
-    assert!(made <= CALLS / 10, "{CALLS} {calls} and the presence of replicas: {made} operations");
+    let made = round_trips(server) - before;
+    assert!(
+        made <= FREE_CALLS / 10,
+        "{FREE_CALLS} {calls} and the presence of replicas: {made} operations"
+    );
 }
 
 #[test]
@@ -38,8 +40,8 @@ fn calls_without_a_session_cost_no_operation_and_known_sessions_neither() {
     let Some(store) = ReplicaStore::valkey() else { return };
     let StoreServer::Valkey(server) = &store.server else { unreachable!("it is a Redis server") };
     let replicas = ReplicaSet::start(&store, SERVER, 2);
-    let before = operations(server);
-    for number in 0..CALLS {
+    let before = round_trips(server);
+    for number in 0..FREE_CALLS {
         let client = StatelessClient::new(replicas.next_address());
         is_echoed_without_session(&client, &format!("stateless {number}"));
     }
@@ -49,23 +51,12 @@ fn calls_without_a_session_cost_no_operation_and_known_sessions_neither() {
     let other = session.at(replicas.address(1));
     is_echoed(&session, "here");
     is_echoed(&other, "there");
-    let before = operations(server);
-    for number in 0..CALLS / 2 {
+    let before = round_trips(server);
+    for number in 0..FREE_CALLS / 2 {
         is_echoed(&session, &format!("here {number}"));
         is_echoed(&other, &format!("there {number}"));
     }
     made_none(server, before, "calls in a session that both replicas know");
-}
-
-/// The scripts, messages and subscriptions of replicas so far.
-fn round_trips(server: &ValkeyServer) -> u64 {
-    let text = server.run(&["INFO", "commandstats"]);
-    let counted = text.lines().filter_map(|line| {
-        let (command, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-        let names = ["eval", "evalsha", "publish", "subscribe", "unsubscribe"];
-        names.contains(&command).then(|| rest.split(',').next()?.parse::<u64>().ok()).flatten()
-    });
-    counted.sum()
 }
 
 #[test]

@@ -7,7 +7,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
-use super::{CHECK_INTERVAL, REQUEST_TTL, ReplicaShared, request_path, responses_path, waiter_path};
+use super::{
+    CHECK_INTERVAL, REQUEST_TTL, ReplicaShared, request_path, responses_path, waiter_path,
+};
 use crate::state::{LogRetention, StateError};
 
 /// The first byte of an entry in the log of responses.

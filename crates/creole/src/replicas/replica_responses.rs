@@ -6,9 +6,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, timeout};
 
-use super::replica_request::{
-    ENTRY_BUSY, ENTRY_LAST, ENTRY_PART, ENTRY_UNKNOWN, encode_request,
-};
+use super::replica_request::{ENTRY_BUSY, ENTRY_LAST, ENTRY_PART, ENTRY_UNKNOWN, encode_request};
 use super::{
     ACCEPT_TIMEOUT, CHECK_INTERVAL, HEARTBEAT_TTL, REQUEST_TTL, ReplicaError, ReplicaShared,
     presence_path, request_path, responses_path, waiter_path,
