@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use creole::schemars::{self, JsonSchema};
 use creole::serve::http::{
     Drain, HttpLimits, Listener, McpEndpoint, Method, OriginGuard, Route, Router,
 };
 use creole::{Context, Server, TaskSupport, Tool, ToolError};
 use creole_test_wait::delay;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// One call.
