@@ -11,6 +11,7 @@ mod schema_style;
 mod session_lists;
 mod skill_index;
 mod skill_requests;
+mod task_requests;
 mod unlisted_resources;
 mod viewer;
 
@@ -366,15 +367,6 @@ impl Registry {
     /// The server's tasks.
     pub(crate) fn tasks(&self) -> &Tasks {
         &self.shared.tasks
-    }
-
-    /// Whether another process that shares the state may have created tasks, with tools of upstreams that this one has
-    /// not reached yet.
-    fn may_find_tasks(&self, rules: &Rules) -> bool {
-        let has_upstreams = || !self.read().names.is_empty();
-        self.shared.settings.dialect.has_tasks(rules)
-            && self.tasks().are_shared()
-            && has_upstreams()
     }
 
     /// Whether calls may become tasks under these rules.

@@ -144,18 +144,6 @@ impl Registry {
             .with_subject(method))
     }
 
-    /// Methods of tasks are unknown if no tool runs as one.
-    fn check_tasks_offered(&self, context: &Context, method: &str) -> Result<(), Fault> {
-        let rules = context.caller().rules;
-        match self.has_tasks(rules) || self.may_find_tasks(rules) {
-            true => Ok(()),
-            false => {
-                let detail = "this server has no tasks";
-                Err(Fault::new(FaultKind::MethodNotFound, detail).with_subject(method))
-            }
-        }
-    }
-
     fn page(
         &self,
         kind: ListKind,
