@@ -85,9 +85,12 @@ impl OriginGuard {
         Ok(())
     }
 
-    /// Whether it knows no hosts but those of [`loopback`](Self::loopback).
+    /// Whether all known hosts are this machine itself.
     pub fn is_loopback(&self) -> bool {
-        self.hosts == Self::loopback().hosts
+        self.hosts.iter().all(|known| match &known.host {
+            Host::Name(name) => name == "localhost",
+            Host::Address(address) => address.is_loopback(),
+        })
     }
 
     /// Checks the host of a request. Returns its port if it names one.

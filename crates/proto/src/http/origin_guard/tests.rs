@@ -34,6 +34,19 @@ fn the_machine_itself_is_known_by_its_names_with_any_port() {
 }
 
 #[test]
+fn a_guard_is_of_loopback_until_another_host_is_known() {
+    let mut guard = OriginGuard::loopback();
+    guard.allow_address(Ipv4Addr::LOCALHOST.into());
+    guard.allow_host("localhost:8080").unwrap();
+    assert!(guard.is_loopback());
+    for other in ["mcp.example.com", "10.1.2.3", "localhost.example.com"] {
+        let mut guard = guard.clone();
+        guard.allow_host(other).unwrap();
+        assert!(!guard.is_loopback(), "{other}");
+    }
+}
+
+#[test]
 fn every_other_host_is_refused() {
     let unknown = [
         "evil.example",
