@@ -7,6 +7,7 @@ mod commands;
 mod exposure;
 mod observation;
 mod roles;
+mod state;
 
 use std::fs;
 use std::net::SocketAddr;

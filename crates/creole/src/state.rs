@@ -173,6 +173,26 @@ impl State {
         !matches!(self.backend, Backend::Memory(_))
     }
 
+    /// What stores it: `memory`, `sqlite`, `valkey` or `postgres`.
+    #[must_use]
+    pub fn backend_name(&self) -> &'static str {
+        match self.backend {
+            Backend::Memory(_) => "memory",
+            #[cfg(feature = "sqlite")]
+            Backend::Sqlite(_) => "sqlite",
+            #[cfg(feature = "valkey")]
+            Backend::Valkey(_) => "valkey",
+            #[cfg(feature = "postgres")]
+            Backend::Postgres(_) => "postgres",
+        }
+    }
+
+    /// How long the state has been unavailable to this process; `None` if it answered the last operation.
+    #[must_use]
+    pub fn outage(&self) -> Option<Duration> {
+        self.availability.outage()
+    }
+
     /// Whether the state was unavailable within this time. Then data that has expired proves nothing: its writer may not
     /// have reached the state.
     pub(crate) fn was_unavailable_within(&self, time: Duration) -> bool {

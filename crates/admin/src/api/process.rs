@@ -5,6 +5,7 @@ pub(crate) mod readiness;
 
 use std::sync::Arc;
 
+use creole::state::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,7 +26,7 @@ pub(super) fn routes() -> Vec<Route> {
 /// The state.
 #[derive(Serialize, JsonSchema)]
 struct StateView {
-    /// `memory` or `sqlite`.
+    /// `memory`, `sqlite`, `valkey` or `postgres`.
     backend: &'static str,
     /// Whether it can be used.
     up: bool,
@@ -34,11 +35,15 @@ struct StateView {
 }
 
 async fn state(admin: Arc<Admin>, _: ApiRequest) -> Result<StateView, Problem> {
-    let servers = admin.host.servers();
-    let state = servers.first().map(|server| server.state.clone()).unwrap_or_default();
+    let state = state_of(&admin);
     let up = state.get("admin/probe").await.is_ok();
-    let shared = state.is_shared();
-    Ok(StateView { backend: if shared { "sqlite" } else { "memory" }, up, shared })
+    Ok(StateView { backend: state.backend_name(), up, shared: state.is_shared() })
+}
+
+/// The state of the process.
+fn state_of(admin: &Admin) -> State {
+    let servers = admin.host.servers();
+    servers.first().map(|server| server.state.clone()).unwrap_or_default()
 }
 
 /// The processes that share the state.

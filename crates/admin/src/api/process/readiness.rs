@@ -1,13 +1,14 @@
 //! Why a process is ready, or not.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::Admin;
 use crate::api::upstreams::{self, UpstreamStateName};
 use crate::host::Stage;
+use crate::{Admin, clock};
 
 /// Whether the process is ready, and why.
 #[derive(Serialize, JsonSchema)]
@@ -29,8 +30,11 @@ struct UpstreamReadiness {
 /// Whether the state can be used.
 #[derive(Serialize, JsonSchema)]
 struct StateReadiness {
-    /// Whether it can be used.
+    /// Whether it answered the last operation.
     up: bool,
+    /// Since when it has not answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    down_since: Option<String>,
 }
 
 /// The readiness of the process.
@@ -40,6 +44,13 @@ pub(crate) fn of(admin: &Admin) -> Readiness {
     Readiness {
         stage: admin.host.stage(),
         upstreams: upstreams.into_iter().map(ready).collect(),
-        state: StateReadiness { up: true },
+        state: state_readiness(admin),
     }
+}
+
+/// Whether the state can be used. It is not asked: readiness does not depend on it.
+fn state_readiness(admin: &Admin) -> StateReadiness {
+    let outage = super::state_of(admin).outage();
+    let down_since = outage.and_then(|outage| SystemTime::now().checked_sub(outage));
+    StateReadiness { up: outage.is_none(), down_since: down_since.map(clock::text) }
 }
