@@ -11,6 +11,7 @@ mod parked_call;
 mod partitions;
 mod pins;
 mod restarts;
+mod returns;
 mod rolling;
 mod secrets;
 mod sessions;

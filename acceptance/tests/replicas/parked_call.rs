@@ -44,12 +44,16 @@ impl ParkedCall {
         client(address).again(self.tool, self.arguments.clone(), state, responses)
     }
 
-    /// Returns until the replica is not busy any more, which it is while it cannot say what became of the call.
+    /// Returns until the replica is not busy any more, which it is while it cannot say what became of the call, or until
+    /// it says that another one continues the call.
     #[track_caller]
     pub(crate) fn settle_at(&self, address: SocketAddr) -> Value {
         eventually("the replica says what became of the call", || {
             let response = self.return_to(address);
-            (!response.to_string().contains("busy")).then_some(response)
+            let text = response.to_string();
+            let is_settled =
+                !text.contains("busy") || text.contains("another replica continues the call");
+            is_settled.then_some(response)
         })
     }
 }

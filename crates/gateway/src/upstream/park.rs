@@ -37,6 +37,7 @@ use tokio::time::timeout;
 use crate::upstream::connections::pool::{EvictParkedCall, MAX_LANES, UpstreamLease};
 use crate::upstream::observed_request::StepPlace;
 use crate::upstream::park::request_state::{AnsweredInput, ParkedState, RequestState};
+pub(crate) use checkpoint::CheckpointClaim;
 use parked_call::ParkedCall;
 pub(crate) use replica::replica_fault;
 use slot_guard::ParkSlotGuard;

@@ -8,6 +8,7 @@ use creole::Call;
 use creole::client::Address;
 use creole::internal::client::ResumedServer;
 use creole::internal::telemetry::ParkedEnd;
+use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::model::TaskPreference;
 use creole::proto::operation::Outcome;
 use creole::proto::revision::Revision;
@@ -17,9 +18,8 @@ use crate::upstream::connections::capabilities::caller_capabilities;
 use crate::upstream::connections::pool::UpstreamLease;
 use crate::upstream::forward::{CallForwarder, finish_outcome, upstream_request};
 use crate::upstream::observed_request::ObservedRequest;
-use crate::upstream::park::PreparedCall;
-use crate::upstream::park::replica_fault;
 use crate::upstream::park::request_state::ParkedState;
+use crate::upstream::park::{CheckpointClaim, PreparedCall, replica_fault};
 
 impl CallForwarder {
     /// The outcome of a call whose replica has stopped. `None` if the call cannot be continued.
@@ -33,7 +33,12 @@ impl CallForwarder {
         let context = &call.context;
         let claimed = self.parked_calls.claim_checkpoint(parked, context.principal().binding());
         let trace = match claimed.await {
-            Ok(trace) => trace?,
+            Ok(CheckpointClaim::Claimed(trace)) => trace,
+            Ok(CheckpointClaim::Taken) => {
+                let detail = "another replica continues the call; try again";
+                return Some(Fault::new(FaultKind::Busy, detail).into());
+            }
+            Ok(CheckpointClaim::Missing) => return None,
             Err(error) => return Some(replica_fault(&error.into()).into()),
         };
         let rules = Revision::from_name(&trace.version)?.rules();

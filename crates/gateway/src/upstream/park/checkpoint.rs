@@ -88,8 +88,19 @@ fn request_params(input_request: &InputRequest) -> Raw {
     }
 }
 
+/// What a replica finds that wants to continue a call.
+pub(crate) enum CheckpointClaim {
+    /// It continues the call.
+    Claimed(Checkpoint),
+    /// Another replica does.
+    Taken,
+    /// There is no checkpoint of this round.
+    Missing,
+}
+
 impl ParkedCalls {
-    /// Takes the checkpoint of a call whose replica has stopped. If several replicas try, one gets it.
+    /// Takes the checkpoint of a call whose replica has stopped. If several replicas try, one gets it. An empty value
+    /// tells the others.
     ///
     /// # Errors
     /// When the state fails, or this version cannot read the checkpoint. Then the call is not lost.
@@ -97,25 +108,22 @@ impl ParkedCalls {
         &self,
         parked: &ParkedState,
         principal: &str,
-    ) -> Result<Option<Checkpoint>, StateError> {
-        let Some(replicas) = &self.replicas else { return Ok(None) };
+    ) -> Result<CheckpointClaim, StateError> {
+        let Some(replicas) = &self.replicas else { return Ok(CheckpointClaim::Missing) };
         let (state, path) = (replicas.state(), checkpoint_path(&parked.id));
-        let Some(entry) = state.get(&path).await? else { return Ok(None) };
-        let trace = serde_json::from_slice(&entry.value).ok().filter(|trace: &Checkpoint| {
-            trace.principal == principal && trace.round == parked.round
-        });
-        if trace.is_none() {
-            return Ok(None);
+        let Some(entry) = state.get(&path).await? else { return Ok(CheckpointClaim::Missing) };
+        if entry.value.is_empty() {
+            return Ok(CheckpointClaim::Taken);
         }
+        let checkpoint: Option<Checkpoint> = serde_json::from_slice(&entry.value).ok();
+        let is_of_round = |it: &Checkpoint| it.principal == principal && it.round == parked.round;
+        let Some(checkpoint) = checkpoint.filter(is_of_round) else {
+            return Ok(CheckpointClaim::Missing);
+        };
         let taken = Vec::new().into();
         let won = state.swap(&path, Some(entry.version), taken, Some(RETENTION_MARGIN)).await?;
-        if won.is_none() {
-            // The replica is alive after all and has renewed the checkpoint meanwhile.
-            return Ok(None);
-        }
-        // A checkpoint that cannot be removed expires.
-        _ = state.remove(&path).await;
-        Ok(trace)
+        // Otherwise another replica was faster, or the call's own is alive after all and has renewed the checkpoint.
+        Ok(won.map_or(CheckpointClaim::Taken, |_| CheckpointClaim::Claimed(checkpoint)))
     }
 }
 
