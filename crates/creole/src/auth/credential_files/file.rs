@@ -126,7 +126,7 @@ fn check_mode(path: &Path, file: &File) -> Result<(), AuthError> {
     if mode & 0o004 != 0 {
         tracing::warn!(
             file = %path.display(),
-            "every user of this machine can read the hashes; make the file private with chmod 600"
+            "every user of this machine can read the file; make it private with chmod 600"
         );
     }
     Ok(())

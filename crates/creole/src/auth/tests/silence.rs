@@ -105,5 +105,5 @@ fn a_file_that_others_can_write_is_refused_and_one_that_they_can_read_is_warned_
     }
     assert_eq!(*log.0.lock().unwrap(), "");
     open(0o644).unwrap();
-    assert!(log.0.lock().unwrap().contains("every user of this machine can read the hashes"));
+    assert!(log.0.lock().unwrap().contains("every user of this machine can read the file"));
 }
