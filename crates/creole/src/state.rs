@@ -187,18 +187,6 @@ impl State {
         }
     }
 
-    /// How long the state has been unavailable to this process; `None` if it answered the last operation.
-    #[must_use]
-    pub fn outage(&self) -> Option<Duration> {
-        self.availability.outage()
-    }
-
-    /// Whether the state was unavailable within this time. Then data that has expired proves nothing: its writer may not
-    /// have reached the state.
-    pub(crate) fn was_unavailable_within(&self, time: Duration) -> bool {
-        self.availability.has_failed_within(time)
-    }
-
     /// The value of a key.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Result, StateError};
+use super::{Result, State, StateError};
 use crate::sync::Mutex;
 
 /// When a state was last unavailable to this process.
@@ -23,6 +23,20 @@ pub(super) struct Availability {
 struct Outage {
     started: Instant,
     last_failure: Instant,
+}
+
+impl State {
+    /// How long the state has been unavailable to this process; `None` if it answered the last operation.
+    #[must_use]
+    pub fn outage(&self) -> Option<Duration> {
+        self.availability.outage()
+    }
+
+    /// Whether the state was unavailable within this time. Then data that has expired proves nothing: its writer may not
+    /// have reached the state.
+    pub(crate) fn was_unavailable_within(&self, time: Duration) -> bool {
+        self.availability.has_failed_within(time)
+    }
 }
 
 impl Availability {
