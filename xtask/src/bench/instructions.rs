@@ -108,7 +108,8 @@ fn require_valgrind() -> Result<(), String> {
 }
 
 fn profile_path(folder: &BuildFolder, contender: &Contender, era: Era, window: usize) -> String {
-    let server = contender.name.replace(' ', "-");
+    // Valgrind replaces what follows a percent sign.
+    let server = contender.name.replace(' ', "-").replace('%', "percent");
     let file = format!("callgrind.{server}.{}.{window}.out", era.name());
     folder.scratch().join(file).display().to_string()
 }
