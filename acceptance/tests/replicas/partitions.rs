@@ -60,6 +60,6 @@ fn a_replica_without_the_store_answers_what_it_knows_and_no_call_is_answered_twi
         let executions = upstream.executions();
         let counts = ["stateless", "known", "resumable"].map(|nonce| executions[nonce]);
         assert_eq!(counts, [1, 1, 1], "{executions:?}");
-        assert!(!executions.contains_key("lost"), "nobody returned to its owner");
+        assert!(!executions.contains_key("lost"), "no caller returned to its owner");
     });
 }

@@ -96,7 +96,7 @@ impl<'a> HistoryClient<'a> {
         (response.head.status == 202).then_some(())
     }
 
-    /// Waits a little, and returns whether the run goes on.
+    /// Pauses between two calls. Returns whether the run continues.
     pub(super) fn pause(&mut self) -> bool {
         delay(self.random.milliseconds(RETRY_MILLISECONDS));
         !self.run.is_over()

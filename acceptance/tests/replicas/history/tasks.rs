@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::client::{HistoryClient, may_fail_with};
 
-/// How often a client looks at a task while the run goes on.
+/// How often a client reads a task before the run ends.
 const MAX_LOOKS: usize = 10;
 
 /// A task that a replica acknowledged.

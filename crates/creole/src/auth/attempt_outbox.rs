@@ -1,4 +1,4 @@
-//! What other replicas are told about attempts to log in.
+//! The results of login attempts that wait to be announced to the other replicas.
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -39,7 +39,7 @@ impl AttemptResult {
     }
 }
 
-/// The results that other replicas were not told yet.
+/// The results that are not announced yet.
 #[derive(Debug, Default)]
 pub(super) struct AttemptOutbox {
     results: Mutex<Vec<(AttemptResult, Digest)>>,

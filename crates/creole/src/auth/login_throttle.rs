@@ -40,7 +40,7 @@ pub(super) const KEYS: ThrottleRule =
 #[derive(Debug, Default)]
 pub(super) struct LoginThrottle {
     table: Mutex<HashMap<Digest, FailedAttempts>>,
-    /// What other replicas are told, if there may be some.
+    /// The results for other replicas, if there may be some.
     outbox: OnceLock<Arc<AttemptOutbox>>,
 }
 
@@ -95,7 +95,7 @@ impl LoginThrottle {
         Ok(())
     }
 
-    /// Counts what another replica told.
+    /// Counts the results that another replica announced.
     pub(super) fn apply(&self, result: AttemptResult, subject: Digest) {
         let now = Instant::now();
         let mut table = self.table();
@@ -136,7 +136,7 @@ impl LoginThrottle {
         self.table().get(subject).map_or(0, |attempts| attempts.failures)
     }
 
-    /// Whether other replicas are told.
+    /// Whether the results are announced to other replicas.
     pub(super) fn is_shared(&self) -> bool {
         self.outbox.get().is_some()
     }

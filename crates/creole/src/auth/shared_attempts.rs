@@ -156,7 +156,7 @@ mod tests {
             subject[..4].copy_from_slice(&number.to_be_bytes());
             _ = one.record_wrong_key(subject);
         }
-        eventually("the results are told", || one.share().is_empty()).await;
+        eventually("the results are announced", || one.share().is_empty()).await;
         let Some(TopicEvent::Message(message)) = messages.next().await else { panic!() };
         assert_eq!(message.len(), 32 + 33 * MAX_RESULTS);
         let mut last = [7; 32];
