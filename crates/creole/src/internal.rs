@@ -226,5 +226,7 @@ pub mod telemetry {
 #[cfg(feature = "http")]
 pub mod tls {
     pub use crate::client::transport::http::conn::connect_failure::describe_connect_failure;
+    #[cfg(feature = "postgres")]
+    pub use crate::tls::postgres::PostgresTls;
     pub use crate::tls::{Encrypted, TlsClient};
 }

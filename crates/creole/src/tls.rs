@@ -1,5 +1,8 @@
 //! TLS for client connections, with the choice of trusted certificates.
 
+#[cfg(feature = "postgres")]
+pub mod postgres;
+
 use std::io;
 use std::sync::{Arc, OnceLock};
 

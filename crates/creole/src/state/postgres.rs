@@ -3,7 +3,6 @@
 
 mod connect_attempts;
 mod connection;
-mod encryption;
 mod entries;
 mod failure;
 mod logs;

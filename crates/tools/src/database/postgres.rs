@@ -1,6 +1,7 @@
 //! PostgreSQL: a small pool of connections, opened on demand and discarded after an incomplete use.
 
 use creole::internal::sync::Mutex;
+use creole::internal::tls::PostgresTls;
 use std::error::Error;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,7 +14,6 @@ use tokio_postgres::{Client, Config};
 
 use super::address::PostgresServer;
 use super::query::Rows;
-use super::tls::PostgresTls;
 use super::{DatabaseError, ResultLimits};
 
 /// A pool of connections to one server.
@@ -31,7 +31,7 @@ impl PostgresPool {
     /// A pool for this server with at most this many connections. None is opened yet.
     pub(crate) fn new(server: &PostgresServer, connections: usize, greeting: &'static str) -> Self {
         let permits = Arc::new(Semaphore::new(connections));
-        let tls = PostgresTls::new(server.tls_mode());
+        let tls = server.tls_mode().encryption();
         Self {
             config: server.config(),
             tls,

@@ -9,8 +9,8 @@ use creole_oauth::secret::SecretText;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use super::encryption::PostgresTls;
 use crate::tls::TlsClient;
+use crate::tls::postgres::PostgresTls;
 
 /// Maximum length of the name of a cluster. It is a part of the channel's name, which has at most 63 bytes.
 const MAX_NAME_BYTES: usize = 40;

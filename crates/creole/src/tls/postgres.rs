@@ -1,24 +1,34 @@
-//! TLS for connections to a PostgreSQL server.
+//! TLS for the connections of the PostgreSQL client.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
+use super::{Encrypted, TlsClient};
 use crate::chain::BoxFuture;
-use crate::tls::{Encrypted, TlsClient};
 
-/// Encrypts the connections to a server, if it has the means.
+/// What encrypts connections, if anything does, or why it cannot be made.
+type MadeClient = Result<Option<TlsClient>, String>;
+
+/// Encrypts the connections to a PostgreSQL server, if it has the means. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct PostgresTls {
-    client: Option<TlsClient>,
+pub struct PostgresTls {
+    client: Arc<LazyLock<MadeClient, Box<dyn FnOnce() -> MadeClient + Send>>>,
 }
 
 impl PostgresTls {
-    pub(super) fn new(client: Option<TlsClient>) -> Self {
-        Self { client }
+    /// Encrypts with this client.
+    pub fn new(client: Option<TlsClient>) -> Self {
+        Self::when_needed(move || Ok(client))
+    }
+
+    /// Encrypts with the client that this function makes before the first connection.
+    pub fn when_needed(make: impl FnOnce() -> MadeClient + Send + 'static) -> Self {
+        Self { client: Arc::new(LazyLock::new(Box::new(make))) }
     }
 }
 
@@ -27,13 +37,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for P
     type TlsConnect = TlsHandshake;
     type Error = io::Error;
 
+    /// The PostgreSQL client calls this for every connection, including unencrypted ones.
     fn make_tls_connect(&mut self, host: &str) -> Result<TlsHandshake, io::Error> {
-        Ok(TlsHandshake { host: host.to_owned(), client: self.client.clone() })
+        let client = LazyLock::force(&self.client).clone().map_err(io::Error::other)?;
+        Ok(TlsHandshake { host: host.to_owned(), client })
     }
 }
 
 /// The TLS handshake of one connection.
-pub(super) struct TlsHandshake {
+pub struct TlsHandshake {
     host: String,
     client: Option<TlsClient>,
 }
@@ -52,7 +64,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for TlsHa
 }
 
 /// An encrypted connection with the interface of the PostgreSQL client.
-pub(super) struct EncryptedConnection<S>(Encrypted<S>);
+pub struct EncryptedConnection<S>(Encrypted<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for EncryptedConnection<S> {
     fn channel_binding(&self) -> ChannelBinding {
