@@ -26,6 +26,7 @@ use tokio::sync::Notify;
 
 use crate::principal::Principal;
 use crate::scopes::ScopeRules;
+use crate::sync::Mutex;
 use crate::telemetry::outcome::ErrorType;
 use crate::telemetry::record::{CallRecord, EarlierCall, StepGuard};
 
@@ -88,8 +89,8 @@ struct CallShared {
     /// [`CANCELLED`], and the kind of fault that the call ends with for its client, see [`Canceller::set_abort_fault`].
     stopped: AtomicU8,
     cancelled: Notify,
-    /// The client's reason for the cancellation.
-    cancel_reason: CancelReason,
+    /// The client's reason for the cancellation. It is made for those who wait for it, and by a cancellation.
+    cancel_reason: Mutex<Option<CancelReason>>,
     /// The rule of a policy that refused the call.
     denied_by: OnceLock<Arc<str>>,
     /// What the telemetry follows of the call.
@@ -100,6 +101,10 @@ struct CallShared {
 const CANCELLED: u8 = 1;
 
 impl CallShared {
+    fn cancel_reason(&self) -> CancelReason {
+        self.cancel_reason.lock().get_or_insert_default().clone()
+    }
+
     fn is_cancelled(&self) -> bool {
         self.stopped.load(Ordering::Acquire) & CANCELLED != 0
     }
@@ -137,7 +142,7 @@ impl Context {
             task: None,
             stopped: AtomicU8::new(0),
             cancelled: Notify::new(),
-            cancel_reason: CancelReason::default(),
+            cancel_reason: Mutex::new(None),
             denied_by: OnceLock::new(),
             telemetry,
         })
@@ -163,7 +168,7 @@ impl Context {
             task: Some(id.into()),
             stopped: AtomicU8::new(0),
             cancelled: Notify::new(),
-            cancel_reason: CancelReason::default(),
+            cancel_reason: Mutex::new(None),
             denied_by: OnceLock::new(),
             telemetry: telemetry.map(Arc::new),
         })
@@ -336,8 +341,8 @@ impl Context {
 
     /// The client's reason for the cancellation, once it is known.
     #[doc(hidden)]
-    pub fn cancel_reason(&self) -> &CancelReason {
-        &self.shared.cancel_reason
+    pub fn cancel_reason(&self) -> CancelReason {
+        self.shared.cancel_reason()
     }
 
     pub(crate) fn canceller(&self) -> Canceller {

@@ -21,7 +21,7 @@ pub struct Canceller {
 impl Canceller {
     /// Cancels the call with the client's reason.
     pub fn cancel_with_reason(&self, reason: &str) {
-        _ = self.shared.cancel_reason.set(reason.chars().take(MAX_CANCEL_REASON).collect());
+        _ = self.shared.cancel_reason().set(reason.chars().take(MAX_CANCEL_REASON).collect());
         self.cancel();
     }
 

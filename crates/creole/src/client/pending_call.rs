@@ -45,8 +45,8 @@ impl PendingCall {
     }
 
     /// Sets the reason that is sent to the server if the call is cancelled. The reason may be filled in until then.
-    pub fn set_cancel_reason(&mut self, reason: &CancelReason) {
-        self.cancel_reason = Some(Arc::clone(reason));
+    pub fn set_cancel_reason(&mut self, reason: CancelReason) {
+        self.cancel_reason = Some(reason);
     }
 
     /// Keeps the messages of the call in this record from now on, or in none.

@@ -226,7 +226,7 @@ impl ParkedCalls {
         let (caller, messages) = mpsc::channel(EVENT_QUEUE);
         let answers =
             context.input_responses().map(|(key, response)| (key.to_owned(), response.clone()));
-        let (responses, reason) = (answers.collect(), Arc::clone(context.cancel_reason()));
+        let (responses, reason) = (answers.collect(), context.cancel_reason());
         let resume =
             ResumeCommand { round: *round, responses, caller, cancel_reason: reason, place };
         match commands.send(resume).await {

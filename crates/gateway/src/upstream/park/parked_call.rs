@@ -123,7 +123,7 @@ impl ParkedCall {
             call: CallState::Prepared(Some(Box::new(beginning))),
             lease,
             context: context.clone(),
-            cancel_reason: Arc::clone(context.cancel_reason()),
+            cancel_reason: context.cancel_reason(),
             waiting_callers: vec![caller],
             open_requests: BTreeMap::new(),
             round: 0,
@@ -180,7 +180,7 @@ impl ParkedCall {
         }
         if let Some(beginning) = beginning.take() {
             let mut calling = beginning.send(&self.lease);
-            calling.set_cancel_reason(&self.cancel_reason);
+            calling.set_cancel_reason(Arc::clone(&self.cancel_reason));
             self.call = CallState::Running(calling);
         }
     }
@@ -407,7 +407,7 @@ impl ParkedCall {
         self.slot.count_end("resumed");
         self.cancel_reason = reason;
         if let CallState::Running(calling) = &mut self.call {
-            calling.set_cancel_reason(&self.cancel_reason);
+            calling.set_cancel_reason(Arc::clone(&self.cancel_reason));
             calling.set_tap(place.as_ref().and_then(StepPlace::frame_tap));
         }
         if let Some(place) = &place {
