@@ -27,6 +27,7 @@ use tokio::sync::Notify;
 use crate::principal::Principal;
 use crate::scopes::ScopeRules;
 use crate::sync::Mutex;
+use crate::telemetry::metrics::OperationSeries;
 use crate::telemetry::outcome::ErrorType;
 use crate::telemetry::record::{CallRecord, EarlierCall, StepGuard};
 
@@ -95,6 +96,8 @@ struct CallShared {
     denied_by: OnceLock<Arc<str>>,
     /// What the telemetry follows of the call.
     telemetry: Option<Arc<CallTelemetry>>,
+    /// What measures the calls of its tool or prompt, once that is found.
+    item_series: Mutex<Option<Arc<OperationSeries>>>,
 }
 
 /// The flag of a cancelled call.
@@ -145,6 +148,7 @@ impl Context {
             cancel_reason: Mutex::new(None),
             denied_by: OnceLock::new(),
             telemetry,
+            item_series: Mutex::new(None),
         })
     }
 
@@ -171,6 +175,7 @@ impl Context {
             cancel_reason: Mutex::new(None),
             denied_by: OnceLock::new(),
             telemetry: telemetry.map(Arc::new),
+            item_series: Mutex::new(None),
         })
     }
 

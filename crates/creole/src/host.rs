@@ -35,7 +35,7 @@ use tokio::time::Instant;
 
 use crate::call::{CallTelemetry, ClientChannel, ConnectionId, Origin};
 use crate::registry::Announcement;
-use crate::server::{Service, ServiceCore};
+use crate::server::{LateCall, Service, ServiceCore};
 use crate::sync::Mutex;
 use crate::telemetry::Modes;
 use crate::telemetry::facts::{RequestFacts, Transport, Via};
@@ -212,16 +212,23 @@ impl<S: FrameSink> MachineHost<S> {
         now: Duration,
         caller: Option<RequestCaller<'_>>,
     ) -> Arc<CallTelemetry> {
-        let modes = self.service.modes();
-        let facts = modes.reads_calls().then(|| self.facts_of(state, call.key, caller));
+        let (modes, server) = (self.service.modes(), &core.telemetry);
+        state.measured.count(server, call, now, S::TRANSPORT.into());
+        if !modes.reads_calls() {
+            return server.follow_unrecorded(modes);
+        }
         let principal = caller.map_or(&self.origin.principal, |caller| caller.principal);
-        let telemetry = core.telemetry.follow_call(modes, call, principal, facts.as_ref());
-        state.measured.count(core, call, now, S::TRANSPORT.into());
-        if let Some(facts) = facts
-            && modes.contains(Modes::LATE)
+        // Nothing more is known of most requests through a pipe, and their facts are made when a reader wants them.
+        let has_facts = caller.is_some() || self.origin.via != Via::Mcp;
+        let known = has_facts.then(|| self.facts_of(state, call.key, caller));
+        let make_facts = || self.facts_of(state, call.key, caller);
+        let telemetry = server.follow_call(modes, call, principal, known.as_ref(), make_facts);
+        if modes.contains(Modes::LATE)
             && telemetry.record.is_none()
+            && let Some((method, id)) = state.machine.request_of(call.key)
         {
-            state.measured.keep_late(core, call, now, facts);
+            let late = LateCall::new((method, id.shared_raw()), call.operation.target(), known);
+            state.measured.keep_late(server, call.key, now, late);
         }
         telemetry
     }

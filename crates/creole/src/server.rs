@@ -31,6 +31,7 @@ use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
 use crate::telemetry::{Modes, SharedModes, Telemetry};
+pub(crate) use late_call::LateCall;
 pub(crate) use measured_call::MeasuredCalls;
 pub(crate) use server_telemetry::ServerTelemetry;
 
@@ -404,7 +405,8 @@ impl Service {
         let (core, modes) = (self.current().load_full(), self.modes());
         let telemetry = (!modes.is_empty()).then(|| {
             let facts = RequestFacts::default();
-            core.telemetry.follow_call(modes, &started, &origin.principal, Some(&facts))
+            core.telemetry
+                .follow_call(modes, &started, &origin.principal, Some(&facts), || facts.clone())
         });
         core.start_call(started, channel, origin, telemetry)
     }

@@ -8,7 +8,7 @@ use creole_proto::operation::Outcome;
 use creole_proto::wire::Raw;
 
 use super::Context;
-use crate::telemetry::metrics::{ServerMetrics, table};
+use crate::telemetry::metrics::{OperationSeries, ServerMetrics, table};
 use crate::telemetry::record::{CallRecord, Detail, StepGuard};
 use crate::telemetry::steps::StepKind;
 use crate::telemetry::trace::{OutgoingTrace, Propagation, ReceivedTrace, SpanId, TraceHeaders};
@@ -77,6 +77,17 @@ impl Context {
     /// The metrics of the server, if the call is counted.
     pub(crate) fn server_metrics(&self) -> Option<&Arc<ServerMetrics>> {
         self.telemetry()?.metrics.as_ref()
+    }
+
+    /// Sets what measures the call: the series of its tool or prompt, if that is listed. The first one stays.
+    #[inline]
+    pub(crate) fn set_item_series(&self, find: impl FnOnce() -> Option<Arc<OperationSeries>>) {
+        if self.server_metrics().is_some() {
+            let mut series = self.shared.item_series.lock();
+            if series.is_none() {
+                *series = find();
+            }
+        }
     }
 
     /// The record of the call. `None` unless a reader of the telemetry wants this call.

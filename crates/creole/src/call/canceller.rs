@@ -9,6 +9,7 @@ use creole_proto::operation::Caller;
 
 use super::{CANCELLED, CallShared, MAX_CANCEL_REASON};
 use crate::principal::Principal;
+use crate::telemetry::metrics::{OperationSeries, ServerMetrics};
 use crate::telemetry::record::CallRecord;
 use crate::telemetry::trace::TraceContext;
 
@@ -44,6 +45,16 @@ impl Canceller {
     /// The record of the call, if a reader wants it.
     pub(crate) fn record(&self) -> Option<&Arc<CallRecord>> {
         self.shared.telemetry.as_ref()?.record.as_ref()
+    }
+
+    /// The metrics of the server, if the call is counted.
+    pub(crate) fn server_metrics(&self) -> Option<&Arc<ServerMetrics>> {
+        self.shared.telemetry.as_ref()?.metrics.as_ref()
+    }
+
+    /// Takes what measures the calls of its tool or prompt, if that is listed.
+    pub(crate) fn take_item_series(&self) -> Option<Arc<OperationSeries>> {
+        self.shared.item_series.lock().take()
     }
 
     /// The span of the call, if the call is sampled.

@@ -10,6 +10,7 @@ use creole_proto::revision::Rules;
 
 use super::collisions::skeleton;
 use super::viewer::{Layers, Viewer, ViewerKey};
+use crate::call::Context;
 use crate::chain;
 use crate::chain::ViewerClass;
 use crate::seal::cursor::Position;
@@ -392,6 +393,14 @@ impl<T> Catalogue<T> {
     pub(super) fn get(&self, name: &str) -> Option<Arc<T>> {
         let index = *self.index_by_name.get(name)?;
         Some(Arc::clone(&self.entries[index].item))
+    }
+
+    /// The same for a call, which is measured as one of this item.
+    #[inline]
+    pub(super) fn get_measured(&self, name: &str, call: &Context) -> Option<Arc<T>> {
+        let entry = &self.entries[*self.index_by_name.get(name)?];
+        call.set_item_series(|| entry.visible.as_ref()?.series.clone());
+        Some(Arc::clone(&entry.item))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {

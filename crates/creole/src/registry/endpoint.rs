@@ -32,7 +32,7 @@ impl Endpoint for Registry {
             return Box::pin(ready(fault.into()));
         }
         // The outcome of an upstream needs no further processing.
-        if let Some(endpoint) = self.remote_endpoint(&mut call.operation) {
+        if let Some(endpoint) = self.endpoint_of(&mut call) {
             return endpoint.call_owned(call);
         }
         Box::pin(async move {

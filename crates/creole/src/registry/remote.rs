@@ -16,7 +16,7 @@ use super::catalogue::{DefinedItem, ExcludedEntry};
 use super::collisions::NameCollision;
 use super::session_lists::SessionLists;
 use super::{Announcement, PreparedTool, Recipients, Registry, RegistryState, WeakRegistry};
-use crate::call::ConnectionId;
+use crate::call::{Call, ConnectionId};
 use crate::chain::Endpoint;
 use crate::item::prompt::Prompt;
 use crate::item::resource::{Resource, Template};
@@ -134,12 +134,24 @@ impl Registry {
         errors.any(|row| row.kind == FaultKind::InvalidArguments)
     }
 
-    /// The endpoint of an upstream's item. The operation is rewritten for that upstream.
+    /// The endpoint of the upstream that a call goes to. The operation is rewritten for that upstream.
+    pub(super) fn endpoint_of(&self, call: &mut Call) -> Option<Arc<dyn Endpoint>> {
+        let (operation, context) = (&mut call.operation, &call.context);
+        match operation {
+            Operation::CallTool { name, .. } => {
+                self.read().tools.get_measured(name, context)?.remote()?.resolve(name)
+            }
+            Operation::GetPrompt { name, .. } => {
+                self.read().prompts.get_measured(name, context)?.remote()?.resolve(name)
+            }
+            other => self.remote_endpoint(other),
+        }
+    }
+
+    /// The endpoint of an upstream's resource, or of what is completed. The operation is rewritten for that upstream.
     pub(super) fn remote_endpoint(&self, operation: &mut Operation) -> Option<Arc<dyn Endpoint>> {
         let state = self.read();
         match operation {
-            Operation::CallTool { name, .. } => state.tools.get(name)?.remote()?.resolve(name),
-            Operation::GetPrompt { name, .. } => state.prompts.get(name)?.remote()?.resolve(name),
             Operation::ReadResource { uri } | Operation::Subscribe { uri } => {
                 state.remote_resource(uri)
             }

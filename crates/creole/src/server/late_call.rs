@@ -1,20 +1,45 @@
 //! What is kept of a call that no reader wants at its start, for readers that want it if it fails or is slow.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use creole_proto::operation::Caller;
 
 use crate::telemetry::facts::RequestFacts;
 use crate::telemetry::trace::{CallTrace, IncomingTrace, TraceSettings};
 
 /// What is kept of a call that has no record.
-pub(super) struct LateCall {
+pub(crate) struct LateCall {
+    /// The method on the wire.
+    pub(super) method: &'static str,
     pub(super) target: KeptTarget,
-    pub(super) facts: RequestFacts,
+    /// The client's id of the request, as JSON.
+    request_id: Arc<str>,
+    /// What else is known of the request. `None`: it came through a pipe, where nothing is.
+    facts: Option<Box<RequestFacts>>,
 }
 
 impl LateCall {
-    /// The method on the wire.
-    pub(super) fn method(&self) -> &'static str {
-        self.facts.method.unwrap_or_default()
+    /// The call of this target, whose request has this method and id.
+    #[inline]
+    pub(crate) fn new(
+        (method, request_id): (&'static str, Arc<str>),
+        target: &str,
+        facts: Option<RequestFacts>,
+    ) -> Self {
+        Self { method, target: KeptTarget::from(target), request_id, facts: facts.map(Box::new) }
+    }
+
+    /// What is known of the request.
+    pub(super) fn facts(&self) -> Cow<'_, RequestFacts> {
+        match self.facts.as_deref() {
+            Some(facts) => Cow::Borrowed(facts),
+            None => Cow::Owned(RequestFacts {
+                method: Some(self.method),
+                request_id: Some(Arc::clone(&self.request_id)),
+                ..RequestFacts::default()
+            }),
+        }
     }
 
     /// The place of the call in the trace of its client, if it is in one.
@@ -25,7 +50,8 @@ impl LateCall {
         is_known: bool,
     ) -> Option<CallTrace> {
         let meta = caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
-        let received = IncomingTrace::read(meta, self.facts.trace_headers.as_deref());
+        let headers = self.facts.as_ref().and_then(|facts| facts.trace_headers.as_deref());
+        let received = IncomingTrace::read(meta, headers);
         settings.late_call(received, is_known)
     }
 }

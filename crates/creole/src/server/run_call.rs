@@ -28,6 +28,10 @@ impl ServiceCore {
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let record = telemetry.as_ref().and_then(|telemetry| telemetry.record.clone());
         let (call, canceller) = self.make_call(started, channel, origin, telemetry);
+        if !self.chain.is_empty() || call.context.scopes().is_some() {
+            // The call may end before its item is found.
+            call.context.set_item_series(|| self.registry.item_series(&call.operation));
+        }
         let future: BoxFuture<'static, Outcome> = match record {
             None => Box::pin(self.run_call(call)),
             Some(record) => self.run_recorded(call, record, canceller.clone()),
@@ -56,6 +60,10 @@ impl ServiceCore {
             Operation::CallTool { name, .. } => self.registry.run_mode(name, &call.context),
             _ => Ok(RunMode::InPlace),
         };
+        if !matches!(mode, Ok(RunMode::InPlace)) {
+            // The request ends without a call of its item.
+            call.context.set_item_series(|| self.registry.item_series(&call.operation));
+        }
         match mode {
             Err(fault) => fault.into(),
             // The rare paths are boxed, so that the future of every call is small.

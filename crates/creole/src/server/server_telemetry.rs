@@ -71,23 +71,25 @@ impl ServerTelemetry {
         &self.telemetry
     }
 
-    /// What the telemetry follows of a call that starts. The facts are known if a reader may want the call.
+    /// What the telemetry follows of a call that starts, with the facts that are known, or else made when a reader may
+    /// want the call.
     #[inline]
     pub(crate) fn follow_call(
         &self,
         modes: Modes,
         call: &Started,
         principal: &Principal,
-        facts: Option<&RequestFacts>,
+        known: Option<&RequestFacts>,
+        make_facts: impl FnOnce() -> RequestFacts,
     ) -> Arc<CallTelemetry> {
-        let Some(facts) = facts else { return Arc::clone(self.unrecorded(modes)) };
+        let headers = known.and_then(|facts| facts.trace_headers.as_ref());
         let record = match modes.contains(Modes::RECORDS) {
-            true => self.start_record(modes, call, principal, facts),
+            true => self.start_record(modes, call, principal, known, make_facts),
             false => None,
         };
-        match (record, &facts.trace_headers) {
-            (None, None) => Arc::clone(self.unrecorded(modes)),
-            (record, headers) => self.call_telemetry(modes, record, headers.clone()),
+        match (record, headers) {
+            (None, None) => self.follow_unrecorded(modes),
+            (record, headers) => self.call_telemetry(modes, record, headers.cloned()),
         }
     }
 
@@ -98,16 +100,20 @@ impl ServerTelemetry {
         modes: Modes,
         call: &Started,
         principal: &Principal,
-        facts: &RequestFacts,
+        known: Option<&RequestFacts>,
+        make_facts: impl FnOnce() -> RequestFacts,
     ) -> Option<Arc<CallRecord>> {
         let meta = call.caller.extra.as_ref().and_then(|extra| extra.meta.as_ref());
         let new_half = new_span_id();
-        let is_plain = meta.is_none() && facts.trace_headers.is_none();
+        let is_plain = meta.is_none() && known.is_none_or(|facts| facts.trace_headers.is_none());
         // Most calls have no context, are not sampled, and end here.
         if is_plain && !modes.contains(Modes::UNSAMPLED) && !self.telemetry.samples(new_half) {
             return None;
         }
-        self.start_traced_record(call, meta, principal, facts, new_half)
+        match known {
+            Some(facts) => self.start_traced_record(call, meta, principal, facts, new_half),
+            None => self.start_traced_record(call, meta, principal, &make_facts(), new_half),
+        }
     }
 
     /// The same for a call whose new trace, if it gets one, has this second half of its id.
@@ -166,6 +172,12 @@ impl ServerTelemetry {
         Arc::new(CallTelemetry { record, metrics, is_traced, trace_headers })
     }
 
+    /// What the telemetry follows of a call that no reader may want.
+    #[inline]
+    pub(crate) fn follow_unrecorded(&self, modes: Modes) -> Arc<CallTelemetry> {
+        Arc::clone(self.unrecorded(modes))
+    }
+
     /// What the telemetry follows of a call without a record.
     #[inline]
     fn unrecorded(&self, modes: Modes) -> &Arc<CallTelemetry> {
@@ -182,14 +194,14 @@ impl ServerTelemetry {
             return;
         }
         let (caller, principal) = (call.caller(), call.principal());
-        let facts = &late.facts;
+        let facts = &*late.facts();
         let settings = self.telemetry.tracing();
         let is_known = is_known(principal, facts);
         let client =
             || caller.client.as_ref().and_then(|raw| serde_json::from_str(raw.as_str()).ok());
         let new = NewRecord {
             server: &self.server,
-            method: late.method(),
+            method: late.method,
             target: late.target.as_str(),
             rules: caller.rules,
             principal,

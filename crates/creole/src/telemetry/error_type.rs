@@ -42,6 +42,7 @@ pub fn client_error_type(outcome: CallOutcome) -> &'static str {
 }
 
 /// A code of JSON-RPC or of MCP as text. Others, which an upstream may invent, have one text.
+#[cold]
 fn code_text(code: i64) -> &'static str {
     /// The codes from -32000 downwards that JSON-RPC leaves to implementations, and those that it defines.
     static CODES: LazyLock<Vec<String>> = LazyLock::new(|| {
