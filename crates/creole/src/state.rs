@@ -20,8 +20,11 @@ mod open;
 mod postgres;
 mod protection;
 mod record;
+mod shared_time;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(any(feature = "postgres", feature = "valkey"))]
+mod store_clock;
 mod topics;
 #[cfg(feature = "valkey")]
 mod valkey;
@@ -138,12 +141,6 @@ impl Condition {
             Self::Absent => found.is_none(),
             Self::Version(version) => found == Some(version),
         }
-    }
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self::memory(StateLimits::default())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The clock of a state. Every operation carries the time at which it happens, so that tests decide it.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
@@ -51,9 +51,8 @@ impl Clock {
     }
 }
 
-#[cfg(any(test, feature = "postgres", feature = "sqlite", feature = "valkey"))]
-fn system_time() -> Duration {
-    use std::time::{SystemTime, UNIX_EPOCH};
+/// The time since 1970 by the clock of the machine.
+pub(super) fn system_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

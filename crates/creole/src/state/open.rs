@@ -16,6 +16,12 @@ use super::sqlite::SqliteState;
 use super::valkey::{ValkeySettings, ValkeyState};
 use super::{Backend, State, StateLimits};
 
+impl Default for State {
+    fn default() -> Self {
+        Self::memory(StateLimits::default())
+    }
+}
+
 impl State {
     /// A state that lives as long as the process.
     #[must_use]

@@ -28,6 +28,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
+use super::store_clock::StoreClock;
 use super::topics::{Subscription, Topics};
 use super::{Result, StateError, StateLimits};
 use crate::sync::Mutex;
@@ -83,6 +84,11 @@ impl PostgresState {
         Ok(Self {
             shared: Arc::new(PostgresShared { pool, feed, limits, tasks: Mutex::default() }),
         })
+    }
+
+    /// The clock of the server.
+    pub(super) fn clock(&self) -> &StoreClock {
+        self.shared.pool.clock()
     }
 
     pub(super) async fn publish(&self, topic: &str, message: &Bytes) -> Result<()> {

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use redis::{FromRedisValue, ParsingError, ScriptInvocation};
 
+use super::store_clock::StoreClock;
 use super::topics::Topics;
 use super::{Result, StateError, StateLimits};
 use crate::random;
@@ -88,6 +89,11 @@ impl ValkeyState {
         let shared =
             ValkeyShared { settings, limits, keys, commands, subscriber, topics, origin, expired };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The clock of the server.
+    pub(super) fn clock(&self) -> &StoreClock {
+        self.shared.commands.clock()
     }
 
     /// Runs a script.

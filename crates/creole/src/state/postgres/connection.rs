@@ -7,6 +7,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
+use super::super::store_clock::StoreClock;
 use super::failure::ConnectFailure;
 use super::schema;
 use super::settings::CheckedSettings;
@@ -35,7 +36,10 @@ pub(super) struct PostgresConnection {
 }
 
 impl PostgresConnection {
-    pub(super) async fn open(settings: &CheckedSettings) -> Result<Self, ConnectFailure> {
+    pub(super) async fn open(
+        settings: &CheckedSettings,
+        clock: &StoreClock,
+    ) -> Result<Self, ConnectFailure> {
         let server = &settings.server;
         let connecting = server.config.connect(server.tls.clone()).await;
         let (client, connection) = connecting.map_err(|error| ConnectFailure::of(&error))?;
@@ -54,6 +58,7 @@ impl PostgresConnection {
             done.map_err(|error| ConnectFailure::of(&error))?;
         }
         opened.is_read_only = schema::prepare(&opened.client).await?;
+        clock.read(&settings.store, || schema::server_time(&opened.client)).await;
         Ok(opened)
     }
 

@@ -7,6 +7,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
+use super::super::store_clock::StoreClock;
 use super::super::{Result, StateError};
 use super::connect_attempts::ConnectAttempts;
 use super::connection::{PostgresConnection, PostgresQuery, StatementParameters};
@@ -30,6 +31,7 @@ pub(super) struct PostgresPool {
     connections: Semaphore,
     idle: Mutex<Vec<PostgresConnection>>,
     attempts: Mutex<ConnectAttempts>,
+    clock: StoreClock,
 }
 
 impl PostgresPool {
@@ -40,11 +42,17 @@ impl PostgresPool {
             connections: Semaphore::new(MAX_CONNECTIONS),
             idle: Mutex::default(),
             attempts: Mutex::default(),
+            clock: StoreClock::default(),
         }
     }
 
     pub(super) fn settings(&self) -> &CheckedSettings {
         &self.settings
+    }
+
+    /// The clock of the server.
+    pub(super) fn clock(&self) -> &StoreClock {
+        &self.clock
     }
 
     /// Opens the first connection.
@@ -162,7 +170,8 @@ impl PostgresPool {
                 format!("the server could not be reached; the next attempt is in {pause:?}");
             return Err(ConnectFailure::Unreachable(problem));
         }
-        let opened = match timeout_at(deadline, PostgresConnection::open(&self.settings)).await {
+        let opening = PostgresConnection::open(&self.settings, &self.clock);
+        let opened = match timeout_at(deadline, opening).await {
             Ok(opened) => opened,
             Err(_) => Err(ConnectFailure::Unreachable(self.no_answer())),
         };

@@ -1,5 +1,7 @@
 //! The schema of the database and its migrations.
 
+use std::time::Duration;
+
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
@@ -30,6 +32,13 @@ pub(super) async fn prepare(client: &Client) -> Result<bool, ConnectFailure> {
     let (_, is_read_only) =
         begin_connection(client).await.map_err(|error| ConnectFailure::of(&error))?;
     Ok(is_read_only)
+}
+
+/// The time of the server since 1970.
+pub(super) async fn server_time(client: &Client) -> Option<Duration> {
+    let row = client.query_typed_one("SELECT creole.moment(NULL)", &[]).await.ok()?;
+    let microseconds: i64 = row.try_get(0).ok()?;
+    Some(Duration::from_micros(u64::try_from(microseconds).ok()?))
 }
 
 async fn begin_connection(client: &Client) -> Result<(i32, bool), tokio_postgres::Error> {

@@ -8,11 +8,12 @@ use redis::{RedisResult, cmd};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::super::store_clock::StoreClock;
 use super::super::{Result, StateError};
 use super::connect::{ConnectPlan, OpenConnection, TaskGuard};
 use super::failure::{ConnectFailure, needs_other_server, operation_error};
 use super::reconnect_pause::ReconnectPause;
-use super::server_check::check_server;
+use super::server_check::{check_server, server_time};
 
 /// Maximum number of operations that wait for the server. Further ones fail at once.
 const MAX_WAITING_OPERATIONS: usize = 256;
@@ -23,6 +24,7 @@ pub(super) struct Commands {
     plan: Arc<ConnectPlan>,
     status: watch::Receiver<Status>,
     alarms: Arc<ConnectionAlarms>,
+    clock: Arc<StoreClock>,
     slots: Semaphore,
     _task: TaskGuard,
 }
@@ -48,7 +50,8 @@ struct ConnectionAlarms {
 impl Commands {
     /// Connects. A server that cannot be reached is tried again later; one that must not be used is an error.
     pub(super) async fn start(plan: Arc<ConnectPlan>) -> std::result::Result<Self, ConnectFailure> {
-        let (first, status) = match connect(&plan, true).await {
+        let clock = Arc::<StoreClock>::default();
+        let (first, status) = match connect(&plan, &clock, true).await {
             Ok(open) => {
                 let status = Status::Connected(open.connection.clone());
                 (Some(open), status)
@@ -61,9 +64,20 @@ impl Commands {
         };
         let (sender, status) = watch::channel(status);
         let alarms = Arc::<ConnectionAlarms>::default();
-        let task = keep_connected(Arc::clone(&plan), first, sender, Arc::clone(&alarms));
+        let task = keep_connected(
+            Arc::clone(&plan),
+            Arc::clone(&clock),
+            first,
+            sender,
+            Arc::clone(&alarms),
+        );
         let slots = Semaphore::new(MAX_WAITING_OPERATIONS);
-        Ok(Self { plan, status, alarms, slots, _task: TaskGuard(tokio::spawn(task)) })
+        Ok(Self { plan, status, alarms, clock, slots, _task: TaskGuard(tokio::spawn(task)) })
+    }
+
+    /// The clock of the server.
+    pub(super) fn clock(&self) -> &StoreClock {
+        &self.clock
     }
 
     /// Runs an operation within the time limit. It is sent at most once.
@@ -118,13 +132,19 @@ impl Commands {
     }
 }
 
-/// Connects and checks the server.
+/// Connects, checks the server and reads its clock.
 async fn connect(
     plan: &ConnectPlan,
+    clock: &StoreClock,
     is_first: bool,
 ) -> std::result::Result<OpenConnection, ConnectFailure> {
     let mut open = plan.connect(None).await?;
-    let checking = check_server(&mut open.connection, plan.wait_replicas);
+    let connection = &mut open.connection;
+    let checking = async {
+        let warnings = check_server(connection, plan.wait_replicas).await?;
+        clock.read(&plan.store, || server_time(connection.clone())).await;
+        Ok(warnings)
+    };
     let warnings = match timeout(plan.timeout, checking).await {
         Ok(checked) => checked?,
         Err(_) => return Err(ConnectFailure::unreachable("its settings did not come in time")),
@@ -140,6 +160,7 @@ async fn connect(
 /// Watches the connection and replaces it when it is lost.
 async fn keep_connected(
     plan: Arc<ConnectPlan>,
+    clock: Arc<StoreClock>,
     first: Option<OpenConnection>,
     status: watch::Sender<Status>,
     alarms: Arc<ConnectionAlarms>,
@@ -153,7 +174,7 @@ async fn keep_connected(
             status.send_replace(Status::Connecting);
             tracing::warn!(store = %plan.store, "the connection to the state store was lost");
         }
-        match connect(&plan, is_first).await {
+        match connect(&plan, &clock, is_first).await {
             Ok(connection) => {
                 tracing::info!(store = %plan.store, "connected to the state store");
                 (is_first, pause) = (false, ReconnectPause::default());

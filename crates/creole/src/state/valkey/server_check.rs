@@ -1,4 +1,7 @@
-//! The check of a server's version and settings. Some would lose data without an error.
+//! What a server tells about itself: its version, its settings, some of which would lose data without an error, and its
+//! time.
+
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, cmd};
@@ -38,6 +41,13 @@ pub(super) async fn check_server(
         ));
     }
     Ok(warnings)
+}
+
+/// The time of the server since 1970, unless the user must not ask for it.
+pub(super) async fn server_time(mut connection: MultiplexedConnection) -> Option<Duration> {
+    let (seconds, microseconds): (u64, u64) =
+        cmd("TIME").query_async(&mut connection).await.ok()?;
+    Some(Duration::from_secs(seconds) + Duration::from_micros(microseconds))
 }
 
 /// Whether the server does not allow the command, or does not have it.
