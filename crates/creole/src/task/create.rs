@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::record::{ResponsesByKey, TaskRecord};
-use super::store::{HEARTBEAT, HEARTBEAT_TTL, TaskKey, now_ms};
+use super::store::{HEARTBEAT, HEARTBEAT_TTL, TaskKey};
 use super::work::{RunCall, TaskJob};
 use super::{TaskShared, Tasks, random_id};
 use crate::call::{Call, Round};
@@ -82,7 +82,7 @@ impl Tasks {
 
 impl TaskShared {
     fn record(&self, call: &Call, responses: ResponsesByKey) -> Result<TaskRecord, Fault> {
-        let now = now_ms();
+        let now = self.store.now_ms();
         let task = Task {
             id: random_id()?,
             state: TaskState::Working,

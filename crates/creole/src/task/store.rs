@@ -2,7 +2,7 @@
 //!
 //! The principal is part of a record's key, so the id of another principal's task is an unknown id.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use creole_proto::fault::{Fault, FaultKind};
@@ -85,6 +85,12 @@ impl TaskStore {
         self.state.is_shared()
     }
 
+    /// The time by the clock that all replicas share, in milliseconds since 1970: each of them computes how long a task is
+    /// still kept.
+    pub(crate) fn now_ms(&self) -> u64 {
+        u64::try_from(self.state.time().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Adds a record; fails when its owner has too many.
     pub(crate) async fn create(&self, principal: &str, record: &TaskRecord) -> Result<(), Fault> {
         self.add_to_index(principal, record).await?;
@@ -118,7 +124,7 @@ impl TaskStore {
             let Some(entry) = self.state.get(&path).await.map_err(state_fault)? else {
                 return Ok(TaskChange::NotFound);
             };
-            let (mut record, now) = (decode_record(&entry.value)?, now_ms());
+            let (mut record, now) = (decode_record(&entry.value)?, self.now_ms());
             if !change(&mut record, now) {
                 return Ok(TaskChange::Unchanged(Box::new(record)));
             }
@@ -172,7 +178,7 @@ impl TaskStore {
             }
             index.tasks.push(IndexedTask { id: record.task.id.clone(), ends_ms });
             let last = index.tasks.iter().map(|listed| listed.ends_ms).max().unwrap_or(ends_ms);
-            let ttl = Duration::from_millis(last.saturating_sub(now_ms()).max(1));
+            let ttl = Duration::from_millis(last.saturating_sub(self.now_ms()).max(1));
             let value = Bytes::from(serde_json::to_vec(&index).map_err(corrupt_record_fault)?);
             let won = self.state.swap(&path, version, value, Some(ttl)).await;
             if won.map_err(state_fault)?.is_some() {
@@ -189,7 +195,7 @@ impl TaskStore {
         };
         let mut index: TaskIndex =
             serde_json::from_slice(&entry.value).map_err(corrupt_record_fault)?;
-        let now = now_ms();
+        let now = self.now_ms();
         index.tasks.retain(|listed| listed.ends_ms > now);
         Ok((index, Some(entry.version)))
     }
@@ -238,11 +244,6 @@ impl TaskWatch {
 /// The fault of a task that does not exist for the caller.
 pub(crate) fn unknown_task() -> Fault {
     Fault::new(FaultKind::UnknownTask, "")
-}
-
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn worker_path(worker: &str) -> String {

@@ -3,7 +3,7 @@
 //! A bucket is one time: when it would be full again if no further call came (the generic cell rate algorithm). A call
 //! moves it by the share of the window that one call uses, under compare-and-set.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use creole::internal::seal::digest;
 use creole::proto::wire::hex;
@@ -68,7 +68,7 @@ impl SharedBuckets {
                 Some(entry) => (Some(entry.version), decode(&entry.value)),
                 None => (None, None),
             };
-            let after = match limit.after_call(full_at, now()) {
+            let after = match limit.after_call(full_at, self.state.time()) {
                 Ok(after) => after,
                 Err(wait) => return Ok(Err(wait)),
             };
@@ -111,11 +111,6 @@ impl SharedBuckets {
 
 fn decode(value: &[u8]) -> Option<Duration> {
     std::str::from_utf8(value).ok()?.parse().ok().map(Duration::from_micros)
-}
-
-/// The time by the clock of the machine. Those of the replicas should agree within a second.
-fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]
