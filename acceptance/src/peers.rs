@@ -22,6 +22,8 @@ pub mod browser;
 #[cfg(unix)]
 mod debian;
 #[cfg(unix)]
+pub mod faketime;
+#[cfg(unix)]
 pub mod glewlwyd;
 #[cfg(unix)]
 pub mod helm;

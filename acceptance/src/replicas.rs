@@ -11,6 +11,7 @@ mod valkey_server;
 
 use std::fs;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(target_os = "linux")]
@@ -53,7 +54,16 @@ impl ReplicaSet {
     /// When it does not start.
     #[track_caller]
     pub fn add(&mut self) {
-        let replica = ListeningServer::start(&[&self.file]).expect("a replica");
+        self.add_changed(|_| {});
+    }
+
+    /// Starts one more replica, with a change of its command.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[track_caller]
+    pub fn add_changed(&mut self, change: impl FnOnce(&mut Command)) {
+        let replica = ListeningServer::start_changed(&[&self.file], change).expect("a replica");
         self.replicas.push(replica);
     }
 
@@ -64,6 +74,12 @@ impl ReplicaSet {
     #[track_caller]
     pub fn remove_oldest(&mut self) -> ListeningServer {
         self.replicas.remove(0)
+    }
+
+    /// A replica, by its age.
+    #[must_use]
+    pub fn replica(&self, index: usize) -> &ListeningServer {
+        &self.replicas[index]
     }
 
     /// The address of a replica, by its age.

@@ -33,11 +33,20 @@ impl ListeningServer {
     /// Starts `creole serve` with these arguments and an empty data directory, in the repository root, and waits until
     /// it reports its address.
     pub fn start(words: &[&str]) -> Result<Self, String> {
+        Self::start_changed(words, |_| {})
+    }
+
+    /// The same with a change of its command, such as a variable of its environment.
+    pub fn start_changed(
+        words: &[&str],
+        change: impl FnOnce(&mut Command),
+    ) -> Result<Self, String> {
         let data = tempfile::tempdir().map_err(|error| error.to_string())?;
         // First, because the arguments may end with a command.
         let words = [&["--http", "127.0.0.1:0"], words].concat();
         let mut command = serve(data.path(), &words);
         command.current_dir(repository());
+        change(&mut command);
         let (process, address, log) = begin(command)?;
         Ok(Self { process, address, log, _data: data })
     }

@@ -21,6 +21,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
+/// What the message of a server has before the address of an admin listener with a port.
+pub(crate) const HTTP_PLACE: &str = " at http://";
+
 /// A server with a pack, an upstream, a pinned tool and an audit log. The secrets must never be shown.
 const CONFIG: &str = r#"
 [server]
@@ -79,17 +82,29 @@ impl Admin {
     }
 
     fn start_with(folder: TempDir, config: &str, more: &str) -> Self {
-        Self::start_at(folder, config, more, " at http://")
+        Self::start_at(folder, config, more, HTTP_PLACE)
     }
 
     /// Starts a server whose message has this text before the address of the admin listener.
     pub(crate) fn start_at(folder: TempDir, config: &str, more: &str, place: &str) -> Self {
+        Self::start_changed(folder, config, more, place, |_| {})
+    }
+
+    /// The same with a change of its command, such as a variable of its environment.
+    pub(crate) fn start_changed(
+        folder: TempDir,
+        config: &str,
+        more: &str,
+        place: &str,
+        change: impl FnOnce(&mut Command),
+    ) -> Self {
         let config = config.replace("CREOLE", binary().unwrap().to_str().unwrap());
         let admin = format!("[admin]\nlisten = \"127.0.0.1:0\"\n{more}");
         fs::write(folder.path().join("creole.toml"), format!("{config}{admin}")).unwrap();
         let file = folder.path().join("creole.toml").display().to_string();
         let mut command = serve(folder.path(), &["--http", "127.0.0.1:0", &file]);
         command.env("XDG_RUNTIME_DIR", folder.path());
+        change(&mut command);
         let server = ListeningServer::other(command).unwrap();
         server.until_said(place);
         let log = server.log();

@@ -1,11 +1,15 @@
 //! What operators see of a state in a store on the network.
 
+use std::time::Duration;
+
 use creole_acceptance::http::Request;
+use creole_acceptance::peers::faketime::FastClock;
+use creole_acceptance::peers::if_installed;
 use creole_acceptance::replicas::ReplicaStore;
 use creole_test_wait::blocking::eventually;
 use serde_json::{Value, json};
 
-use super::{Admin, CONFIG, body};
+use super::{Admin, CONFIG, HTTP_PLACE, body};
 
 /// What the readiness says about the state. The process is ready in any case.
 #[track_caller]
@@ -16,16 +20,54 @@ fn state_readiness(admin: &Admin, bearer: &str) -> Value {
     body(&answer)["state"].clone()
 }
 
+/// A configuration with a store.
+fn with_store(store: &ReplicaStore) -> String {
+    let seal = format!("{:?}", store.folder().join("seal"));
+    format!("{CONFIG}\n{}", store.table().replace("\"seal\"", &seal))
+}
+
+/// Takes the difference between the clocks out of what the readiness says.
+#[track_caller]
+fn take_skew_ms(state: &mut Value) -> i64 {
+    let skew = state.as_object_mut().unwrap().remove("clock_skew_ms");
+    skew.and_then(|skew| skew.as_i64()).unwrap_or_else(|| panic!("{state}"))
+}
+
+#[test]
+fn the_difference_between_the_clocks_of_a_process_and_of_its_store_is_reported() {
+    let ahead = Duration::from_secs(600);
+    let Some(clock) = if_installed("libfaketime", FastClock::ahead_by(ahead)) else { return };
+    for store in [ReplicaStore::valkey(), ReplicaStore::postgres()].into_iter().flatten() {
+        let config = with_store(&store);
+        let start = |change: &dyn Fn(&mut std::process::Command)| {
+            let folder = tempfile::tempdir().unwrap();
+            let admin = Admin::start_changed(folder, &config, "", HTTP_PLACE, change);
+            let bearer = admin.sign_in();
+            let mut state = state_readiness(&admin, &bearer);
+            let skew_ms = take_skew_ms(&mut state);
+            assert_eq!(state, json!({"up": true}));
+            skew_ms
+        };
+        let skew_ms = start(&|command| clock.show_to(command));
+        assert!((590_000..610_000).contains(&skew_ms), "{skew_ms}");
+        let skew_ms = start(&|_| {});
+        assert!((-5_000..5_000).contains(&skew_ms), "{skew_ms}");
+    }
+}
+
 #[test]
 fn a_store_that_is_gone_is_reported() {
     let Some(mut store) = ReplicaStore::valkey() else { return };
-    let seal = format!("{:?}", store.folder().join("seal"));
-    let config = format!("{CONFIG}\n{}", store.table().replace("\"seal\"", &seal));
-    let admin = Admin::start_with(tempfile::tempdir().unwrap(), &config, "");
+    let admin = Admin::start_with(tempfile::tempdir().unwrap(), &with_store(&store), "");
     let bearer = admin.sign_in();
     let view = |up: bool| json!({"backend": "valkey", "up": up, "shared": true});
     assert_eq!(admin.get(&bearer, "/state"), view(true));
-    assert_eq!(state_readiness(&admin, &bearer), json!({"up": true}));
+    let is_up = || {
+        let mut state = state_readiness(&admin, &bearer);
+        take_skew_ms(&mut state);
+        state == json!({"up": true})
+    };
+    assert!(is_up());
     store.end();
     eventually("the outage is noticed", || {
         let state = state_readiness(&admin, &bearer);
@@ -33,7 +75,5 @@ fn a_store_that_is_gone_is_reported() {
     });
     assert_eq!(admin.get(&bearer, "/state"), view(false));
     store.resume();
-    eventually("the end of the outage is noticed", || {
-        state_readiness(&admin, &bearer) == json!({"up": true})
-    });
+    eventually("the end of the outage is noticed", is_up);
 }

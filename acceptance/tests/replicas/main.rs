@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
+mod clocks;
 mod history;
 mod idle;
 mod limits;

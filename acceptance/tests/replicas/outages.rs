@@ -25,13 +25,14 @@ fn ping() -> serde_json::Value {
 
 /// Asserts that a replica says that it cannot answer now, and when to try again.
 #[track_caller]
-fn is_unavailable(response: &Response) {
+pub(crate) fn is_unavailable(response: &Response) {
     assert_eq!(response.head.status, 503, "{}", response.text());
     assert!(response.head.field("retry-after").is_some(), "{:?}", response.head);
     assert!(response.head.field("mcp-session-id").is_none(), "no half session");
 }
 
-fn initialize() -> Request {
+/// The request that opens a session.
+pub(crate) fn initialize() -> Request {
     let client = json!({"name": "late", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
     let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});

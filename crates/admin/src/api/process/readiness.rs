@@ -35,6 +35,10 @@ struct StateReadiness {
     /// Since when it has not answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     down_since: Option<String>,
+    /// How many milliseconds the clock of this machine is ahead of that of the store; negative if it is behind. Only for
+    /// a store on the network that was reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock_skew_ms: Option<i64>,
 }
 
 /// The readiness of the process.
@@ -50,7 +54,9 @@ pub(crate) fn of(admin: &Admin) -> Readiness {
 
 /// Whether the state can be used. It is not asked: readiness does not depend on it.
 fn state_readiness(admin: &Admin) -> StateReadiness {
-    let outage = super::state_of(admin).outage();
-    let down_since = outage.and_then(|outage| SystemTime::now().checked_sub(outage));
-    StateReadiness { up: outage.is_none(), down_since: down_since.map(clock::text) }
+    let state = super::state_of(admin);
+    let outage = state.outage();
+    let down_since =
+        outage.and_then(|outage| SystemTime::now().checked_sub(outage)).map(clock::text);
+    StateReadiness { up: outage.is_none(), down_since, clock_skew_ms: state.clock_skew_ms() }
 }
