@@ -7,6 +7,7 @@ mod networked;
 mod recording_server;
 mod store;
 mod tenants;
+mod valkey_failover;
 mod valkey_server;
 
 use std::fs;
@@ -21,6 +22,7 @@ pub use networked::NetworkedReplicas;
 pub use recording_server::{Executions, RecordingServer};
 pub use store::{ReplicaStore, StoreServer, each_store};
 pub use tenants::{tenant_key, tenants};
+pub use valkey_failover::ValkeyFailover;
 pub use valkey_server::ValkeyServer;
 
 use crate::http::ListeningServer;

@@ -1,6 +1,6 @@
 //! A real PostgreSQL server in its own folder, running as an unprivileged user.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::process_under_test::ChildGuard;
 /// The time limit for starting a server and for all other commands.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The user of the server if the tests run as root, which it refuses.
-const NOBODY: u32 = 65_534;
+pub(super) const NOBODY: u32 = 65_534;
 /// The password of the user that the tests connect as.
 pub const PASSWORD: &str = "correct-horse-battery";
 
@@ -79,6 +79,12 @@ impl Postgres {
         self.run("postgres", "ALTER SYSTEM SET ssl = on");
         self.end();
         self.resume();
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        (self.address, self.port).into()
     }
 
     /// The database URL of `reader`, without the password.

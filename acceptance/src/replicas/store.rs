@@ -1,13 +1,13 @@
 //! The stores that replicas share: an SQLite file, and real servers.
 
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::thread;
 
 use tempfile::TempDir;
 
-use super::ValkeyServer;
+use super::{ValkeyFailover, ValkeyServer};
 use crate::peers::if_installed;
 use crate::peers::postgres::{PASSWORD, Postgres};
 
@@ -18,6 +18,8 @@ const SEAL_KEY: &str = "5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1
 pub struct ReplicaStore {
     folder: TempDir,
     address: Ipv4Addr,
+    /// What the replicas connect to instead of the server.
+    proxy: Option<SocketAddr>,
     /// The server.
     pub server: StoreServer,
 }
@@ -28,6 +30,8 @@ pub enum StoreServer {
     File,
     /// A Redis server.
     Valkey(ValkeyServer),
+    /// Several Redis servers, of which sentinels choose the master.
+    Failover(ValkeyFailover),
     /// A PostgreSQL server.
     Postgres(Postgres),
 }
@@ -36,7 +40,7 @@ impl ReplicaStore {
     fn at(address: Ipv4Addr, server: StoreServer) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("seal"), SEAL_KEY).expect("a key");
-        Self { folder, address, server }
+        Self { folder, address, proxy: None, server }
     }
 
     /// A store in a file.
@@ -60,6 +64,14 @@ impl ReplicaStore {
         Some(Self::at(address, StoreServer::Valkey(server)))
     }
 
+    /// Redis servers with a sentinel. `None` if they cannot be installed; with `CI=true` that is a failure.
+    #[track_caller]
+    #[must_use]
+    pub fn failover() -> Option<Self> {
+        let servers = if_installed("redis-server", ValkeyFailover::start())?;
+        Some(Self::at(Ipv4Addr::LOCALHOST, StoreServer::Failover(servers)))
+    }
+
     /// A PostgreSQL server. `None` if it cannot be installed; with `CI=true` that is a failure.
     #[track_caller]
     #[must_use]
@@ -75,6 +87,26 @@ impl ReplicaStore {
         Some(Self::at(address, StoreServer::Postgres(server)))
     }
 
+    /// The same store, which replicas reach at another address.
+    #[must_use]
+    pub fn through(self, proxy: SocketAddr) -> Self {
+        Self { proxy: Some(proxy), ..self }
+    }
+
+    /// The address of the server.
+    ///
+    /// # Panics
+    /// When the store is a file.
+    #[must_use]
+    pub fn server_address(&self) -> SocketAddr {
+        match &self.server {
+            StoreServer::File => panic!("a file has no address"),
+            StoreServer::Valkey(server) => server.address(),
+            StoreServer::Failover(servers) => servers.master().address(),
+            StoreServer::Postgres(server) => server.address(),
+        }
+    }
+
     /// A folder for the files of the replicas.
     #[must_use]
     pub fn folder(&self) -> &Path {
@@ -87,6 +119,7 @@ impl ReplicaStore {
         match self.server {
             StoreServer::File => "file",
             StoreServer::Valkey(_) => "valkey",
+            StoreServer::Failover(_) => "failover",
             StoreServer::Postgres(_) => "postgres",
         }
     }
@@ -94,13 +127,17 @@ impl ReplicaStore {
     /// The table of a configuration that selects it.
     #[must_use]
     pub fn table(&self) -> String {
-        let address = match &self.server {
+        let mut address = match &self.server {
             StoreServer::File => "file = \"state.sqlite\"".to_owned(),
             StoreServer::Valkey(server) => format!("url = \"{}\"", server.url()),
+            StoreServer::Failover(servers) => servers.keys(),
             StoreServer::Postgres(server) => {
                 format!("url = \"{}\"\npassword = \"{PASSWORD}\"", server.url())
             }
         };
+        if let Some(proxy) = self.proxy {
+            address = address.replace(&self.server_address().to_string(), &proxy.to_string());
+        }
         let insecure = if self.address.is_loopback() { "" } else { "insecure = true\n" };
         format!("[state]\n{address}\nkeys_file = \"seal\"\n{insecure}")
     }
@@ -110,6 +147,7 @@ impl ReplicaStore {
         match &mut self.server {
             StoreServer::File => {}
             StoreServer::Valkey(server) => server.signal("STOP"),
+            StoreServer::Failover(servers) => servers.master_mut().signal("STOP"),
             StoreServer::Postgres(server) => server.signal_all("STOP"),
         }
     }
@@ -119,6 +157,7 @@ impl ReplicaStore {
         match &mut self.server {
             StoreServer::File => {}
             StoreServer::Valkey(server) => server.signal("CONT"),
+            StoreServer::Failover(servers) => servers.master_mut().signal("CONT"),
             StoreServer::Postgres(server) => server.signal_all("CONT"),
         }
     }
@@ -128,6 +167,7 @@ impl ReplicaStore {
         match &mut self.server {
             StoreServer::File => {}
             StoreServer::Valkey(server) => server.end(),
+            StoreServer::Failover(servers) => servers.master_mut().end(),
             StoreServer::Postgres(server) => server.end(),
         }
     }
@@ -137,6 +177,7 @@ impl ReplicaStore {
         match &mut self.server {
             StoreServer::File => {}
             StoreServer::Valkey(server) => server.resume(),
+            StoreServer::Failover(servers) => servers.master_mut().resume(),
             StoreServer::Postgres(server) => server.resume(),
         }
     }

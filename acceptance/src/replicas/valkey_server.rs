@@ -1,6 +1,6 @@
 //! A real Redis server in its own folder. What it acknowledges survives its end.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -18,12 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct ValkeyServer {
     process: Option<ChildGuard>,
     folder: TempDir,
-    address: Ipv4Addr,
-    port: u16,
+    address: SocketAddr,
+    options: Vec<String>,
 }
 
 /// A port that no outgoing connection gets: the server is started again on it while others connect.
-fn free_port(address: Ipv4Addr) -> u16 {
+pub(super) fn free_port(address: Ipv4Addr) -> u16 {
     let offset = u16::try_from(std::process::id() * 7 % 10_000).unwrap_or_default();
     let mut ports = 20_000 + offset..32_768;
     let is_free = |port: &u16| TcpListener::bind((address, *port)).is_ok();
@@ -45,16 +45,38 @@ impl ValkeyServer {
     /// When it cannot be installed or started.
     pub fn start_at(address: Ipv4Addr) -> Result<Self, Missing> {
         valkey::prepared()?;
+        Ok(Self::with_options(address, vec![]))
+    }
+
+    /// Starts one that copies the data of another one.
+    ///
+    /// # Errors
+    /// When it cannot be installed or started.
+    pub fn start_replica(of: &Self) -> Result<Self, Missing> {
+        valkey::prepared()?;
+        let SocketAddr::V4(master) = of.address else { unreachable!("it has this address") };
+        let (host, port) = (master.ip().to_string(), master.port().to_string());
+        Ok(Self::with_options(*master.ip(), vec!["--replicaof".to_owned(), host, port]))
+    }
+
+    fn with_options(address: Ipv4Addr, options: Vec<String>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut server = Self { process: None, folder, address, port: free_port(address) };
+        let address = (address, free_port(address)).into();
+        let mut server = Self { process: None, folder, address, options };
         server.resume();
-        Ok(server)
+        server
     }
 
     /// Its address.
     #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of its first database.
+    #[must_use]
     pub fn url(&self) -> String {
-        format!("valkey://{}:{}/0", self.address, self.port)
+        format!("valkey://{}/0", self.address)
     }
 
     /// The folder of its files.
@@ -71,17 +93,18 @@ impl ValkeyServer {
     pub fn resume(&mut self) {
         let mut command = Command::new("redis-server");
         command
-            .args(["--bind", &self.address.to_string(), "--protected-mode", "no"])
-            .args(["--port", &self.port.to_string(), "--save", ""])
+            .args(["--bind", &self.address.ip().to_string(), "--protected-mode", "no"])
+            .args(["--port", &self.address.port().to_string(), "--save", ""])
             .args(["--appendonly", "yes", "--appendfsync", "always", "--dir"])
             .arg(self.folder.path())
+            // A replica need not wait for others.
+            .args(["--repl-diskless-sync-delay", "0"])
+            .args(&self.options)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         self.process = Some(ChildGuard::start(&mut command));
-        let is_ready = || {
-            TcpStream::connect((self.address, self.port)).is_ok() && self.run(&["PING"]) == "PONG"
-        };
+        let is_ready = || TcpStream::connect(self.address).is_ok() && self.run(&["PING"]) == "PONG";
         assert!(within(PATIENCE, is_ready).is_some(), "redis-server does not start");
     }
 
@@ -113,10 +136,19 @@ impl ValkeyServer {
     #[track_caller]
     #[must_use]
     pub fn run(&self, words: &[&str]) -> String {
-        let mut command = Command::new("redis-cli");
-        command.args(["-h", &self.address.to_string(), "-p", &self.port.to_string()]);
-        command.args(words).stdin(Stdio::null());
-        let output = command.output().expect("redis-cli starts");
-        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+        run_at(self.address, words)
     }
+}
+
+/// Runs a command of the server at an address, and returns its output.
+///
+/// # Panics
+/// When `redis-cli` cannot be started.
+#[track_caller]
+pub(super) fn run_at(address: SocketAddr, words: &[&str]) -> String {
+    let mut command = Command::new("redis-cli");
+    command.args(["-h", &address.ip().to_string(), "-p", &address.port().to_string()]);
+    command.args(words).stdin(Stdio::null());
+    let output = command.output().expect("redis-cli starts");
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
 }

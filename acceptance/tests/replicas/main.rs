@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod clocks;
+mod failovers;
 mod history;
 mod idle;
 mod limits;

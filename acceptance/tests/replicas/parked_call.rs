@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 /// A call that waits for input.
 pub(crate) struct ParkedCall {
+    tenant: usize,
     tool: &'static str,
     arguments: Value,
     required: Value,
@@ -16,22 +17,43 @@ pub(crate) struct ParkedCall {
 
 /// The first caller. It can be asked.
 pub(crate) fn client(address: SocketAddr) -> StatelessClient {
-    StatelessClient::new(address).that_can(json!({"elicitation": {}})).with_key(&tenant_key(0))
+    client_of(0, address)
+}
+
+/// A caller that can be asked.
+fn client_of(tenant: usize, address: SocketAddr) -> StatelessClient {
+    StatelessClient::new(address).that_can(json!({"elicitation": {}})).with_key(&tenant_key(tenant))
 }
 
 impl ParkedCall {
     /// Calls the tool, which asks.
     #[track_caller]
     pub(crate) fn begin(address: SocketAddr, tool: &'static str, nonce: &str) -> Self {
+        Self::begin_as(0, address, tool, nonce)
+    }
+
+    /// The same as another caller.
+    #[track_caller]
+    pub(crate) fn begin_as(
+        tenant: usize,
+        address: SocketAddr,
+        tool: &'static str,
+        nonce: &str,
+    ) -> Self {
         let arguments = json!({"nonce": nonce});
-        let response = client(address).call(tool, arguments.clone());
+        let response = client_of(tenant, address).call(tool, arguments.clone());
         assert_eq!(response["result"]["resultType"], "input_required", "{response}");
-        Self { tool, arguments, required: response["result"].clone() }
+        Self { tenant, tool, arguments, required: response["result"].clone() }
+    }
+
+    /// What tells it apart from other calls.
+    pub(crate) fn nonce(&self) -> &str {
+        self.arguments["nonce"].as_str().unwrap()
     }
 
     /// The text of its result.
     pub(crate) fn result(&self) -> String {
-        format!("{} by Ann", self.arguments["nonce"].as_str().unwrap())
+        format!("{} by Ann", self.nonce())
     }
 
     /// Returns with the input.
@@ -41,7 +63,7 @@ impl ParkedCall {
         let input = json!({"action": "accept", "content": {"name": "Ann"}});
         let responses: Value = keys.map(|key| (key.clone(), input.clone())).collect();
         let state = &self.required["requestState"];
-        client(address).again(self.tool, self.arguments.clone(), state, responses)
+        client_of(self.tenant, address).again(self.tool, self.arguments.clone(), state, responses)
     }
 
     /// Returns until the replica is not busy any more, which it is while it cannot say what became of the call, or until

@@ -6,6 +6,7 @@
 //! (2026-07-28 basic/patterns/mrtr).
 
 mod checkpoint;
+mod claim;
 mod parked_call;
 mod replica;
 pub(crate) mod request_state;
@@ -37,7 +38,8 @@ use tokio::time::timeout;
 use crate::upstream::connections::pool::{EvictParkedCall, MAX_LANES, UpstreamLease};
 use crate::upstream::observed_request::StepPlace;
 use crate::upstream::park::request_state::{AnsweredInput, ParkedState, RequestState};
-pub(crate) use checkpoint::CheckpointClaim;
+pub(crate) use claim::CheckpointClaim;
+use claim::UncertainClaims;
 use parked_call::ParkedCall;
 pub(crate) use replica::replica_fault;
 use slot_guard::ParkSlotGuard;
@@ -59,6 +61,7 @@ pub(crate) struct ParkedCalls {
     input_timeout: Duration,
     /// The replicas that share the state, if there may be others than this one.
     replicas: Option<Replicas>,
+    claims: UncertainClaims,
     /// Whether this process stops.
     is_stopping: watch::Sender<bool>,
     metrics: Arc<Metrics>,
@@ -163,6 +166,7 @@ impl ParkedCalls {
             slots: Mutex::new(ParkSlots::new(max)),
             input_timeout: timeout,
             replicas: peers,
+            claims: UncertainClaims::default(),
             is_stopping: watch::Sender::new(false),
             metrics: Arc::clone(metrics),
         })

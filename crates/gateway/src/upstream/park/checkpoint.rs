@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use creole::Context;
 use creole::internal::client::ResumePoint;
+use creole::internal::replicas::Replicas;
 use creole::proto::model::InputRequest;
 use creole::proto::wire::Raw;
 use creole::state::StateError;
@@ -11,9 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::ParkedCalls;
 use super::slot_guard::ParkSlotGuard;
-use crate::upstream::park::request_state::{ParkedState, input_request_digest};
+use crate::upstream::park::request_state::input_request_digest;
 
 /// How much longer than the call itself the checkpoint is kept.
 const RETENTION_MARGIN: Duration = Duration::from_secs(60);
@@ -45,6 +45,14 @@ pub(super) struct CheckpointRequest {
     /// The request id that the upstream assigned.
     pub(super) id: Raw,
     pub(super) question: InputRequest,
+}
+
+/// The claim of a replica to continue a call, which replaces its checkpoint.
+#[derive(Deserialize, Serialize)]
+pub(super) struct StoredClaim {
+    /// The replica that continues the call.
+    pub(super) claimant: String,
+    pub(super) checkpoint: Checkpoint,
 }
 
 impl Checkpoint {
@@ -88,45 +96,6 @@ fn request_params(input_request: &InputRequest) -> Raw {
     }
 }
 
-/// What a replica finds that wants to continue a call.
-pub(crate) enum CheckpointClaim {
-    /// It continues the call.
-    Claimed(Checkpoint),
-    /// Another replica does.
-    Taken,
-    /// There is no checkpoint of this round.
-    Missing,
-}
-
-impl ParkedCalls {
-    /// Takes the checkpoint of a call whose replica has stopped. If several replicas try, one gets it. An empty value
-    /// tells the others.
-    ///
-    /// # Errors
-    /// When the state fails, or this version cannot read the checkpoint. Then the call is not lost.
-    pub(crate) async fn claim_checkpoint(
-        &self,
-        parked: &ParkedState,
-        principal: &str,
-    ) -> Result<CheckpointClaim, StateError> {
-        let Some(replicas) = &self.replicas else { return Ok(CheckpointClaim::Missing) };
-        let (state, path) = (replicas.state(), checkpoint_path(&parked.id));
-        let Some(entry) = state.get(&path).await? else { return Ok(CheckpointClaim::Missing) };
-        if entry.value.is_empty() {
-            return Ok(CheckpointClaim::Taken);
-        }
-        let checkpoint: Option<Checkpoint> = serde_json::from_slice(&entry.value).ok();
-        let is_of_round = |it: &Checkpoint| it.principal == principal && it.round == parked.round;
-        let Some(checkpoint) = checkpoint.filter(is_of_round) else {
-            return Ok(CheckpointClaim::Missing);
-        };
-        let taken = Vec::new().into();
-        let won = state.swap(&path, Some(entry.version), taken, Some(RETENTION_MARGIN)).await?;
-        // Otherwise another replica was faster, or the call's own is alive after all and has renewed the checkpoint.
-        Ok(won.map_or(CheckpointClaim::Taken, |_| CheckpointClaim::Claimed(checkpoint)))
-    }
-}
-
 impl ParkSlotGuard {
     /// Stores the checkpoint for as long as the input responses may take.
     pub(super) async fn save_checkpoint(&mut self, trace: &Checkpoint) {
@@ -137,7 +106,7 @@ impl ParkSlotGuard {
             .put(&checkpoint_path(&self.id), text.into(), self.checkpoint_ttl())
             .await
         {
-            Ok(version) => self.checkpoint_version = Some(version),
+            Ok(_) => self.has_checkpoint = true,
             Err(error) => {
                 tracing::debug!(%error, "cannot store the checkpoint of a parked call; the call \
                     is lost if this process ends");
@@ -150,50 +119,42 @@ impl ParkSlotGuard {
         Some(self.parked_calls.input_timeout + RETENTION_MARGIN)
     }
 
-    /// Whether another replica has taken over the call because this one was unresponsive.
+    /// Whether another replica has taken over the call because this one was unresponsive. A claim that was taken back is
+    /// the checkpoint again, with another version.
     pub(super) async fn is_taken_over(&self) -> bool {
-        let (Some(peers), Some(version)) = (&self.parked_calls.replicas, self.checkpoint_version)
-        else {
-            return false;
-        };
-        match peers.state().get(&checkpoint_path(&self.id)).await {
-            Ok(entry) => entry.is_none_or(|entry| entry.version != version),
+        let Some(replicas) = self.checkpoint_replicas() else { return false };
+        match replicas.state().get(&checkpoint_path(&self.id)).await {
+            Ok(entry) => entry.is_none_or(|entry| is_claim(&entry.value)),
             Err(error) => is_of_another_version(&error),
         }
     }
 
     /// Prevents other replicas from taking over the call. Returns whether none has done so.
     pub(super) async fn hold_checkpoint(&mut self) -> bool {
-        let (Some(peers), Some(version)) = (&self.parked_calls.replicas, self.checkpoint_version)
-        else {
-            return true;
-        };
-        let (state, path) = (peers.state(), checkpoint_path(&self.id));
+        let Some(replicas) = self.checkpoint_replicas() else { return true };
+        let (state, path) = (replicas.state(), checkpoint_path(&self.id));
         let found = match state.get(&path).await {
-            Ok(Some(entry)) if entry.version == version => entry.value,
+            Ok(Some(entry)) if !is_claim(&entry.value) => entry,
             Ok(_) => return false,
             Err(error) => return !is_of_another_version(&error),
         };
-        match state.swap(&path, Some(version), found, self.checkpoint_ttl()).await {
-            Ok(Some(newer)) => self.checkpoint_version = Some(newer),
-            Ok(None) => return false,
-            Err(_) => {}
-        }
-        true
+        let held = state.swap(&path, Some(found.version), found.value, self.checkpoint_ttl()).await;
+        !matches!(held, Ok(None))
+    }
+
+    /// The replicas, if the call has a checkpoint.
+    fn checkpoint_replicas(&self) -> Option<&Replicas> {
+        self.parked_calls.replicas.as_ref().filter(|_| self.has_checkpoint)
     }
 
     /// Forgets the checkpoint, which belongs to another replica now.
     pub(super) fn forget_checkpoint(&mut self) {
-        self.checkpoint_version = None;
+        self.has_checkpoint = false;
     }
 
     /// Deletes the checkpoint after the call has ended.
     pub(super) fn delete_checkpoint(&self) {
-        let Some(peers) =
-            self.parked_calls.replicas.clone().filter(|_| self.checkpoint_version.is_some())
-        else {
-            return;
-        };
+        let Some(peers) = self.checkpoint_replicas().cloned() else { return };
         let (Ok(runtime), path) = (Handle::try_current(), checkpoint_path(&self.id)) else {
             return;
         };
@@ -202,13 +163,23 @@ impl ParkSlotGuard {
     }
 }
 
+/// The claim, if what is stored about a call is one.
+pub(super) fn stored_claim(value: &[u8]) -> Option<StoredClaim> {
+    serde_json::from_slice(value).ok()
+}
+
+/// Whether a replica has claimed the call.
+pub(super) fn is_claim(value: &[u8]) -> bool {
+    stored_claim(value).is_some()
+}
+
 /// Whether a checkpoint cannot be read because a replica of another version wrote it. If the state fails, no replica
 /// could have taken it.
 fn is_of_another_version(error: &StateError) -> bool {
     matches!(error, StateError::UnknownFormat { .. })
 }
 
-fn checkpoint_path(id: &str) -> String {
+pub(super) fn checkpoint_path(id: &str) -> String {
     format!("call/{id}")
 }
 

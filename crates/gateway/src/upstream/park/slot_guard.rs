@@ -17,8 +17,8 @@ pub(super) struct ParkSlotGuard {
     evicted: Arc<Notify>,
     /// The registration by which other replicas find the call.
     registration: Option<Registration>,
-    /// The version of the stored checkpoint, if there is one.
-    pub(super) checkpoint_version: Option<u64>,
+    /// Whether a checkpoint is stored.
+    pub(super) has_checkpoint: bool,
     /// Whether this process stops. `None` once the call has decided what to do then.
     is_stopping: Option<watch::Receiver<bool>>,
     _released: oneshot::Sender<()>,
@@ -37,7 +37,7 @@ impl ParkSlotGuard {
             id,
             evicted,
             registration: None,
-            checkpoint_version: None,
+            has_checkpoint: false,
             _released: released,
         }
     }
@@ -107,7 +107,7 @@ impl ParkSlotGuard {
     /// Decides whether another replica continues the call when this process stops.
     pub(super) fn decide_handover(&mut self) -> bool {
         self.is_stopping = None;
-        self.checkpoint_version.is_some()
+        self.has_checkpoint
     }
 
     /// Resolves when the call is evicted.
