@@ -35,6 +35,8 @@ mod install;
 pub mod iproute;
 pub mod otlp;
 #[cfg(unix)]
+pub mod pgbouncer;
+#[cfg(unix)]
 pub mod postgres;
 pub(crate) mod process;
 #[cfg(unix)]

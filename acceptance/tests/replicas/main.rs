@@ -12,6 +12,7 @@ mod outages;
 mod parked_call;
 mod partitions;
 mod pins;
+mod poolers;
 mod restarts;
 mod returns;
 mod rolling;

@@ -40,7 +40,7 @@ pub struct StateTable {
     /// The sentinels that know the current Valkey or Redis server. They replace the host and the port of `url`.
     pub sentinel: Option<Spanned<SentinelTable>>,
     /// The address of PostgreSQL without a connection pooler, if `url` is that of a pooler: a pooler does not forward
-    /// notifications.
+    /// notifications. Without it, messages of other replicas are polled for.
     pub listen_url: Option<Spanned<String>>,
     /// Whether the connection to a store on another machine may be unencrypted. Default: false.
     pub insecure: Option<bool>,

@@ -10,6 +10,7 @@ mod messages;
 mod notifications;
 mod pool;
 mod schema;
+mod session;
 mod settings;
 
 #[cfg(test)]

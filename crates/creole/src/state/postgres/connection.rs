@@ -1,7 +1,6 @@
 //! One connection to the server, with its prepared statements.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use tokio::task::AbortHandle;
 use tokio_postgres::types::{ToSql, Type};
@@ -10,7 +9,8 @@ use tokio_postgres::{Client, Error, Row, Statement};
 use super::super::store_clock::StoreClock;
 use super::failure::ConnectFailure;
 use super::schema;
-use super::settings::CheckedSettings;
+use super::session::{SessionSettings, refuses_settings};
+use super::settings::{CheckedSettings, PostgresServer};
 
 /// A statement with the types of its parameters.
 #[derive(Debug)]
@@ -36,30 +36,48 @@ pub(super) struct PostgresConnection {
 }
 
 impl PostgresConnection {
+    /// Opens a connection. `is_pooled` says whether the address is known to be that of a pooler.
     pub(super) async fn open(
         settings: &CheckedSettings,
+        is_pooled: bool,
         clock: &StoreClock,
     ) -> Result<Self, ConnectFailure> {
-        let server = &settings.server;
-        let connecting = server.config.connect(server.tls.clone()).await;
-        let (client, connection) = connecting.map_err(|error| ConnectFailure::of(&error))?;
-        // Its error is also that of the running statement.
-        let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
-        let mut opened = Self {
-            client,
-            driver,
-            statements: HashMap::new(),
-            is_pooled: settings.is_pooled,
-            is_read_only: false,
+        let session = SessionSettings::new(settings.timeout).map_err(|_| {
+            ConnectFailure::Unreachable("the system provides no random bytes".to_owned())
+        })?;
+        let connecting = match Self::connect(settings, (!is_pooled).then_some(&session)).await {
+            Err(error) if refuses_settings(&error) => Self::connect(settings, None).await,
+            connected => connected,
         };
-        if !settings.is_pooled {
-            let setup = session_setup(settings.timeout);
-            let done = opened.client.batch_execute(&setup).await;
-            done.map_err(|error| ConnectFailure::of(&error))?;
-        }
+        let mut opened = connecting.map_err(|error| ConnectFailure::of(&error))?;
         opened.is_read_only = schema::prepare(&opened.client).await?;
         clock.read(&settings.store, || schema::server_time(&opened.client)).await;
         Ok(opened)
+    }
+
+    /// Connects. Without a session, or with one that is not kept, it is a connection to a pooler.
+    async fn connect(
+        settings: &CheckedSettings,
+        session: Option<&SessionSettings>,
+    ) -> Result<Self, Error> {
+        let PostgresServer { config, tls } = &settings.server;
+        let (client, connection) = match session {
+            Some(session) => session.apply(config).connect(tls.clone()).await?,
+            None => config.connect(tls.clone()).await?,
+        };
+        // Its error is also that of the running statement.
+        let driver = tokio::spawn(async move { drop(connection.await) }).abort_handle();
+        let statements = HashMap::new();
+        let mut opened = Self { client, driver, statements, is_pooled: true, is_read_only: false };
+        if let Some(session) = session {
+            opened.is_pooled = !session.are_kept(&opened.client).await?;
+        }
+        Ok(opened)
+    }
+
+    /// Whether it is a connection to a pooler.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.is_pooled
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -101,14 +119,4 @@ impl Drop for PostgresConnection {
         // Otherwise it would wait for the response to an abandoned statement.
         self.driver.abort();
     }
-}
-
-/// The server ends a statement that the client no longer waits for. The functions need a new snapshot after each lock.
-fn session_setup(timeout: Duration) -> String {
-    let milliseconds = timeout.as_millis().max(1);
-    format!(
-        "SET statement_timeout = {milliseconds};
-         SET idle_in_transaction_session_timeout = {milliseconds};
-         SET default_transaction_isolation = 'read committed'"
-    )
 }

@@ -24,6 +24,10 @@ pub(super) async fn listen(feed: Arc<MessageFeed>) {
         while !feed.has_listeners() {
             sleep(IDLE_INTERVAL).await;
         }
+        if feed.pool().has_no_notifications() {
+            // The pooler would listen on a connection that other programs use too.
+            return;
+        }
         let started = Instant::now();
         let problem = match listen_once(&feed).await {
             Ok(()) => "the connection was lost".to_owned(),

@@ -1,5 +1,6 @@
 //! A small pool of connections for statements. It bounds the operations and their time.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -31,6 +32,8 @@ pub(super) struct PostgresPool {
     connections: Semaphore,
     idle: Mutex<Vec<PostgresConnection>>,
     attempts: Mutex<ConnectAttempts>,
+    /// Whether the address turned out to be that of a pooler, although the settings do not say so.
+    is_pooler_found: AtomicBool,
     clock: StoreClock,
 }
 
@@ -42,6 +45,7 @@ impl PostgresPool {
             connections: Semaphore::new(MAX_CONNECTIONS),
             idle: Mutex::default(),
             attempts: Mutex::default(),
+            is_pooler_found: AtomicBool::new(false),
             clock: StoreClock::default(),
         }
     }
@@ -53,6 +57,11 @@ impl PostgresPool {
     /// The clock of the server.
     pub(super) fn clock(&self) -> &StoreClock {
         &self.clock
+    }
+
+    /// Whether the address is that of a pooler and no other one was given: then no notification arrives.
+    pub(super) fn has_no_notifications(&self) -> bool {
+        !self.settings.is_pooled && self.is_pooler_found.load(Ordering::Relaxed)
     }
 
     /// Opens the first connection.
@@ -170,14 +179,18 @@ impl PostgresPool {
                 format!("the server could not be reached; the next attempt is in {pause:?}");
             return Err(ConnectFailure::Unreachable(problem));
         }
-        let opening = PostgresConnection::open(&self.settings, &self.clock);
+        let is_pooled = self.settings.is_pooled || self.is_pooler_found.load(Ordering::Relaxed);
+        let opening = PostgresConnection::open(&self.settings, is_pooled, &self.clock);
         let opened = match timeout_at(deadline, opening).await {
             Ok(opened) => opened,
             Err(_) => Err(ConnectFailure::Unreachable(self.no_answer())),
         };
         let store = &self.settings.store;
         match &opened {
-            Ok(_) => {
+            Ok(connection) => {
+                if connection.is_pooled() && !is_pooled {
+                    self.report_pooler();
+                }
                 if self.attempts.lock().record_success() {
                     tracing::info!(%store, "the state store is connected again");
                 }
@@ -191,6 +204,18 @@ impl PostgresPool {
             }
         }
         opened
+    }
+
+    /// Logged once.
+    fn report_pooler(&self) {
+        if !self.is_pooler_found.swap(true, Ordering::Relaxed) {
+            let store = &self.settings.store;
+            tracing::warn!(
+                %store,
+                "the state store is behind a connection pooler, which passes no notifications on; polling for \
+                 messages. Set `listen_url` to the address of the server itself"
+            );
+        }
     }
 }
 

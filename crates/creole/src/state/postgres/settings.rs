@@ -76,8 +76,8 @@ impl PostgresSettings {
     }
 
     /// Sets the address for the connection that waits for messages. It is needed when the main address is that of a
-    /// connection pooler, because a pooler does not forward notifications. The main address then uses no prepared
-    /// statements and no session settings.
+    /// connection pooler, because a pooler does not forward notifications: without it, messages are polled four times a
+    /// second. Through a pooler, no prepared statements and no session settings are used.
     #[must_use]
     pub fn listen_address(mut self, address: impl Into<String>) -> Self {
         self.listen_address = Some(SecretText::new(address));
@@ -188,7 +188,7 @@ pub(super) struct CheckedSettings {
     pub(super) server: PostgresServer,
     /// The server for the connection that waits for messages.
     pub(super) listen: PostgresServer,
-    /// Whether the main address is that of a pooler, whose connections keep no session.
+    /// Whether the main address is known to be that of a pooler, whose connections keep no session.
     pub(super) is_pooled: bool,
     pub(super) name: Arc<str>,
     pub(super) timeout: Duration,
