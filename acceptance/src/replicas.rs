@@ -5,6 +5,7 @@ mod network;
 #[cfg(target_os = "linux")]
 mod networked;
 mod recording_server;
+mod slow_proxy;
 mod store;
 mod tenants;
 mod valkey_failover;
@@ -20,6 +21,7 @@ pub use network::{Link, TestNetwork};
 #[cfg(target_os = "linux")]
 pub use networked::NetworkedReplicas;
 pub use recording_server::{Executions, RecordingServer};
+pub use slow_proxy::SlowProxy;
 pub use store::{ReplicaStore, StoreServer, each_store};
 pub use tenants::{tenant_key, tenants};
 pub use valkey_failover::ValkeyFailover;

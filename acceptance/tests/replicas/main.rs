@@ -18,6 +18,7 @@ mod returns;
 mod rolling;
 mod secrets;
 mod sessions;
+mod slow_store;
 mod store_operations;
 mod tasks;
 mod throttle;
