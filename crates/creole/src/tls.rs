@@ -1,7 +1,7 @@
 //! TLS for client connections, with the choice of trusted certificates.
 
 #[cfg(feature = "postgres")]
-pub mod postgres;
+pub(crate) mod postgres;
 
 use std::io;
 use std::sync::{Arc, OnceLock};
