@@ -7,6 +7,8 @@ mod export;
 mod input_requests;
 mod logs;
 mod propagation;
+#[cfg(target_os = "linux")]
+mod replicas;
 mod spans;
 mod starts;
 

@@ -35,7 +35,9 @@ use record::{
     CallRecord, EarlierCall, NewRecord, PayloadView, ReaderGuard, Readers, RecordGuard,
     RecordReader,
 };
-use trace::{CallTrace, IncomingTrace, Link, Sampler, SpanId, TraceSettings, new_span_id};
+use trace::{
+    CallTrace, IncomingTrace, Link, ReplicaTrace, Sampler, SpanId, TraceSettings, new_span_id,
+};
 
 /// The telemetry of a process. Clones share it. It survives reloads. Off by default.
 #[derive(Clone, Default)]
@@ -162,6 +164,33 @@ impl Telemetry {
             trace: self.trace_of_work(earlier),
             client: || None,
             earlier,
+            redactor: None,
+        });
+        record.map(RecordGuard::start)
+    }
+
+    /// The record of a request of another replica, at which a client returned for its call, if a reader wants it. The
+    /// call itself has its record there.
+    pub fn start_replica_request(
+        &self,
+        method: &'static str,
+        target: &str,
+        trace: ReplicaTrace,
+    ) -> Option<RecordGuard> {
+        if ![Modes::RECORDS, Modes::TRACES].iter().all(|mode| self.modes().contains(*mode)) {
+            return None;
+        }
+        let facts = RequestFacts { via: Via::Replica, ..RequestFacts::default() };
+        let record = self.start_record(NewRecord {
+            server: &Arc::from(""),
+            method,
+            target,
+            rules: Rules::CANONICAL,
+            principal: &Principal::local(),
+            facts: &facts,
+            trace: Some(trace.into_work()?),
+            client: || None,
+            earlier: None,
             redactor: None,
         });
         record.map(RecordGuard::start)

@@ -95,7 +95,7 @@ impl Upstream {
             settings.input_timeout,
             settings.max_parked_calls,
             settings.replicas.clone(),
-            settings.telemetry.metrics(),
+            &settings.telemetry,
         );
         let sessions = Arc::new(UpstreamSessions::new(
             Arc::clone(&settings),

@@ -134,7 +134,7 @@ impl Filter {
                 .any(|value| value.to_lowercase().contains(text))
         };
         // Times of the same form compare as texts.
-        (!self.only_clients || call.via != Via::Gateway.name())
+        (!self.only_clients || ![Via::Gateway, Via::Replica].map(Via::name).contains(&call.via))
             && self.exact.iter().all(|(name, wanted)| value(name) == wanted)
             && self.text.as_ref().is_none_or(has_text)
             && self.since.as_ref().is_none_or(|since| call.started >= *since)

@@ -37,6 +37,8 @@ pub enum Via {
     Cli,
     /// Nobody called: the gateway works for itself, such as when it fetches lists or starts an upstream.
     Gateway,
+    /// Another replica, at which the client returned for its call.
+    Replica,
 }
 
 impl Via {
@@ -49,7 +51,13 @@ impl Via {
             Self::RunCode => "run_code",
             Self::Cli => "cli",
             Self::Gateway => "gateway",
+            Self::Replica => "replica",
         }
+    }
+
+    /// Whether nobody called here: the gateway works for itself, or for a call that another replica has a record of.
+    pub fn is_own_work(self) -> bool {
+        matches!(self, Self::Gateway | Self::Replica)
     }
 }
 

@@ -9,6 +9,7 @@ mod current;
 mod ids;
 mod incoming;
 mod outgoing;
+mod replica_trace;
 mod settings;
 
 pub use call_trace::{CallTrace, MAX_LINKS};
@@ -17,4 +18,5 @@ pub use current::{CurrentSpan, current_span};
 pub use ids::{new_span_id, new_trace_id};
 pub use incoming::{IncomingTrace, TraceHeaders};
 pub use outgoing::{OutgoingTrace, Propagation, ReceivedTrace};
+pub use replica_trace::ReplicaTrace;
 pub use settings::{ParentTrust, Sampler, TraceSettings};

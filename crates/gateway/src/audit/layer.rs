@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use creole::internal::telemetry::{
     CallOutcome, CallRecord, CallStart, Detail, PayloadView, ReaderGuard, RecordReader, StepKind,
-    Telemetry, Via,
+    Telemetry,
 };
 use creole::{BoxFuture, Call, Context, Middleware, Next};
 use creole_proto::fault::{Fault, FaultKind};
@@ -105,7 +105,7 @@ impl RecordReader for AuditLog {
             AuditScope::Server(_) => start.server == self.format.server,
             AuditScope::Layer => true,
         };
-        match is_own && start.via != Via::Gateway {
+        match is_own && !start.via.is_own_work() {
             true => Detail::Steps,
             false => Detail::None,
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use creole::Context;
 use creole::client::Address;
-use creole::internal::telemetry::trace::{OutgoingTrace, ReceivedTrace};
+use creole::internal::telemetry::trace::{OutgoingTrace, ReceivedTrace, ReplicaTrace, SpanId};
 use creole::internal::telemetry::{
     CallOutcome, CallRecord, ErrorType, FrameTap, ParkedEnd, RecordGuard, StepGuard, StepKind,
     Translation, Transport,
@@ -90,7 +90,7 @@ impl ObservedRequest {
     pub(crate) fn place(&self) -> Option<StepPlace> {
         let step = self.step.as_ref()?;
         let (record, tap) = (Arc::clone(step.record()), step.frame_tap());
-        Some(StepPlace { record, step: step.index(), tap })
+        Some(StepPlace { record, step: step.index(), span: step.span_id(), tap })
     }
 
     /// The request got its response, or failed.
@@ -120,10 +120,21 @@ impl ObservedRequest {
 pub(crate) struct StepPlace {
     record: Arc<CallRecord>,
     step: Option<u16>,
+    span: Option<SpanId>,
     tap: Option<FrameTap>,
 }
 
 impl StepPlace {
+    /// The place of a request of another replica, which has the record of the call.
+    pub(crate) fn of_replica_request(work: &RecordGuard) -> Self {
+        Self { record: Arc::clone(work.record()), step: None, span: None, tap: None }
+    }
+
+    /// The place in the trace, for the replica that continues the request.
+    pub(crate) fn replica_trace(&self) -> Option<ReplicaTrace> {
+        ReplicaTrace::of(self.record.trace.as_ref()?, self.span?)
+    }
+
     /// Where the messages go, if a reader wants them.
     pub(crate) fn frame_tap(&self) -> Option<FrameTap> {
         self.tap.clone()

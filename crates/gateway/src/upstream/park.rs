@@ -21,8 +21,8 @@ use creole::internal::call::CancelReason;
 use creole::internal::client::PendingCall;
 use creole::internal::replicas::{ReplicaError, Replicas};
 use creole::internal::seal::digest;
-use creole::internal::telemetry::metrics::{Metrics, table};
-use creole::internal::telemetry::{FrameTap, ParkedEnd};
+use creole::internal::telemetry::metrics::table;
+use creole::internal::telemetry::{FrameTap, ParkedEnd, Telemetry};
 use creole::proto::client::CallRequest;
 use creole::proto::fault::{Fault, FaultKind};
 use creole::proto::http::MirroredHeader;
@@ -64,7 +64,7 @@ pub(crate) struct ParkedCalls {
     claims: UncertainClaims,
     /// Whether this process stops.
     is_stopping: watch::Sender<bool>,
-    metrics: Arc<Metrics>,
+    telemetry: Telemetry,
 }
 
 /// A call that is ready to be sent.
@@ -160,7 +160,7 @@ impl ParkedCalls {
         timeout: Duration,
         max: usize,
         peers: Option<Replicas>,
-        metrics: &Arc<Metrics>,
+        telemetry: &Telemetry,
     ) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::new(ParkSlots::new(max)),
@@ -168,7 +168,7 @@ impl ParkedCalls {
             replicas: peers,
             claims: UncertainClaims::default(),
             is_stopping: watch::Sender::new(false),
-            metrics: Arc::clone(metrics),
+            telemetry: telemetry.clone(),
         })
     }
 
@@ -255,7 +255,7 @@ impl ParkedCalls {
         if home == peers.name() {
             return lost();
         }
-        match Box::pin(replica::resume(peers, home, parked, call)).await {
+        match Box::pin(replica::resume(peers, home, parked, call, place)).await {
             Ok(outcome) => ResumeOutcome::Outcome(outcome),
             Err(ReplicaError::Gone) => ResumeOutcome::ReplicaGone,
             Err(ReplicaError::Unknown) => lost(),
@@ -318,7 +318,7 @@ impl ParkedCalls {
 
     /// Counts the end of a parked call: `resumed`, `expired`, `taken_over`, `handed_over` or `lost`.
     fn count_end(&self, end: &'static str) {
-        self.metrics.count(&table::PARKED_ENDS, &[end]);
+        self.telemetry.metrics().count(&table::PARKED_ENDS, &[end]);
     }
 
     /// The number of parked calls, and the bytes of their input requests.

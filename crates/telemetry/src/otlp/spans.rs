@@ -123,6 +123,9 @@ impl<'a> CallSpans<'a> {
     /// The span of the request.
     fn server_span(&self) -> Span {
         let record = self.record;
+        if record.via == Via::Replica {
+            return self.replica_span();
+        }
         let mut attributes = Attributes::default();
         add_request(&mut attributes, record.method, &record.target, record.rules);
         add_transport(&mut attributes, record.transport);
@@ -153,6 +156,26 @@ impl<'a> CallSpans<'a> {
         Span {
             name: span_name(record.method, &record.target),
             attributes: attributes.into_list(),
+            ..span
+        }
+    }
+
+    /// The span of a request of another replica, which has the span of the client's request.
+    fn replica_span(&self) -> Span {
+        let record = self.record;
+        let mut attributes = Attributes::default();
+        add_request(&mut attributes, record.method, &record.target, record.rules);
+        attributes.text(semconv::VIA, record.via.name());
+        let status = self.add_outcome(&mut attributes);
+        let span =
+            self.span(SpanKind::Internal, self.span_id, record.started_at, record.duration());
+        Span {
+            name: "replica request".to_owned(),
+            attributes: attributes.into_list(),
+            parent_span_id: self.parent.map(|id| id.to_vec()).unwrap_or_default(),
+            links: self.links.iter().map(|link| link_message(*link)).collect(),
+            flags: flags(self.parent.is_some()),
+            status,
             ..span
         }
     }

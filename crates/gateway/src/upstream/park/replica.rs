@@ -8,7 +8,10 @@ use std::sync::Weak;
 
 use creole::internal::call::CancelReason;
 use creole::internal::replicas::{ReplicaError, ReplicaRequest, ReplicaResponder, Replicas};
+use creole::internal::telemetry::trace::ReplicaTrace;
+use creole::internal::telemetry::{CallOutcome, RecordGuard, Telemetry};
 use creole::proto::fault::{Fault, FaultKind};
+use creole::proto::method::Method;
 use creole::proto::model::{KeyedInputRequest, Level, TaskOutcome};
 use creole::proto::operation::{Event, Outcome, Payload};
 use creole::proto::wire::Raw;
@@ -21,6 +24,7 @@ use super::slots::ParkSlotLookup;
 use super::{
     CallerMessage, EVENT_QUEUE, InputRound, ParkedCalls, ResumeCommand, lost_call, state_expired,
 };
+use crate::upstream::observed_request::StepPlace;
 use crate::upstream::park::request_state::{AnsweredInput, ParkedState};
 
 /// The maximum number of events about a call that are relayed between replicas. Its outcome is always relayed.
@@ -32,6 +36,31 @@ struct ResumeRequest {
     principal: String,
     round: u32,
     answers: Vec<(String, Raw)>,
+    /// The call as the traces show it, if it is sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    traced: Option<TracedCall>,
+}
+
+/// A sampled call.
+#[derive(Serialize, Deserialize)]
+struct TracedCall {
+    method: String,
+    target: String,
+    trace: ReplicaTrace,
+}
+
+impl TracedCall {
+    fn of(call: &Call, place: Option<&StepPlace>) -> Option<Self> {
+        let (method, target) = (call.operation.method(), call.operation.target());
+        let trace = place?.replica_trace()?;
+        Some(Self { method: method.to_owned(), target: target.to_owned(), trace })
+    }
+
+    /// The record of the request at the replica that has the call.
+    fn start_record(self, telemetry: &Telemetry) -> Option<RecordGuard> {
+        let method = Method::from_name(&self.method)?.name();
+        telemetry.start_replica_request(method, &self.target, self.trace)
+    }
 }
 
 /// A reply of the replica that holds the call.
@@ -69,12 +98,14 @@ pub(super) async fn resume(
     home: &str,
     parked: &ParkedState,
     call: &Call,
+    place: Option<&StepPlace>,
 ) -> Result<Outcome, ReplicaError> {
     let context = &call.context;
     let answers =
         context.input_responses().map(|(key, response)| (key.to_owned(), response.clone()));
     let principal = (**context.principal().binding()).to_owned();
-    let back = ResumeRequest { principal, round: parked.round, answers: answers.collect() };
+    let (answers, traced) = (answers.collect(), TracedCall::of(call, place));
+    let back = ResumeRequest { principal, round: parked.round, answers, traced };
     // Plain data cannot fail to serialise.
     let request = serde_json::to_vec(&back).unwrap_or_default();
     let mut responses = peers.send(home, &call_target(&parked.id), request.into()).await?;
@@ -140,16 +171,14 @@ pub(super) async fn serve_replica_request(
     let Some(parking) = parking.upgrade() else {
         return send_reply(&responder, &ReplicaReply::Lost).await;
     };
+    let work = back.traced.and_then(|traced| traced.start_record(&parking.telemetry));
     let found = parking.lock().find(&id, &back.principal);
     drop(parking);
     let commands = match found {
         ParkSlotLookup::Found(commands) => commands,
         ParkSlotLookup::Evicted => {
-            return send_reply(
-                &responder,
-                &ReplicaReply::Ends(TaskOutcome::Fault(state_expired())),
-            )
-            .await;
+            let expired = outcome_to_end(state_expired().into());
+            return send_reply(&responder, &ReplicaReply::Ends(expired)).await;
         }
         ParkSlotLookup::Unknown => return send_reply(&responder, &ReplicaReply::Lost).await,
     };
@@ -160,21 +189,27 @@ pub(super) async fn serve_replica_request(
         caller,
         // The other replica has the reason.
         cancel_reason: CancelReason::default(),
-        place: None,
+        place: work.as_ref().map(StepPlace::of_replica_request),
     };
     if commands.send(resume).await.is_err() {
         return send_reply(&responder, &ReplicaReply::Lost).await;
     }
     tokio::select! {
-        () = forward_events(messages, &responder) => {}
+        outcome = forward_events(messages, &responder) => {
+            work.into_iter().for_each(|work| work.finish(outcome));
+        }
         () = sender.disconnected() => {}
     }
 }
 
-async fn forward_events(mut messages: mpsc::Receiver<CallerMessage>, responder: &ReplicaResponder) {
+/// Relays the replies to the end of the round, and returns how it ended.
+async fn forward_events(
+    mut messages: mpsc::Receiver<CallerMessage>,
+    responder: &ReplicaResponder,
+) -> CallOutcome {
     let mut events = 0;
     while let Some(message) = messages.recv().await {
-        let reply = match message {
+        let (reply, outcome) = match message {
             CallerMessage::Event(event) => {
                 events += 1;
                 if events <= MAX_EVENTS {
@@ -186,12 +221,20 @@ async fn forward_events(mut messages: mpsc::Receiver<CallerMessage>, responder: 
                 input_requests,
                 round,
                 answered_inputs: known,
-            }) => ReplicaReply::Asks { asks: input_requests, round, known },
-            CallerMessage::Done(outcome) => ReplicaReply::Ends(outcome_to_end(outcome)),
+            }) => {
+                let reply = ReplicaReply::Asks { asks: input_requests, round, known };
+                (reply, CallOutcome::InputRequired)
+            }
+            CallerMessage::Done(outcome) => {
+                let seen = CallOutcome::of(&outcome, |fault| fault.foreign_code);
+                (ReplicaReply::Ends(outcome_to_end(outcome)), seen)
+            }
         };
-        return send_reply(responder, &reply).await;
+        send_reply(responder, &reply).await;
+        return outcome;
     }
     send_reply(responder, &ReplicaReply::Lost).await;
+    CallOutcome::Cancelled
 }
 
 async fn send_reply(responder: &ReplicaResponder, reply: &ReplicaReply) {

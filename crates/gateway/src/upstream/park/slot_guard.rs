@@ -125,6 +125,7 @@ impl Drop for ParkSlotGuard {
 
 #[cfg(test)]
 mod tests {
+    use creole::internal::telemetry::Telemetry;
     use creole::proto::fault::FaultKind;
     use tokio::sync::mpsc;
 
@@ -142,7 +143,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_call_of_a_caller_makes_room_and_those_of_others_stay() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
+        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Telemetry::default());
         let (bobs, is_parked) = parked(&parking, "bob");
         is_parked.unwrap();
         let mut spots: Vec<_> =
@@ -164,7 +165,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_awaited_call_is_never_evicted() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
+        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Telemetry::default());
         let slots: Vec<_> =
             (0..MAX_PARKED_PER_CALLER).map(|_| parked(&parking, "alice").0).collect();
         assert!(slots.iter().all(ParkSlotGuard::unpark));
@@ -175,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_principal_without_calls_to_evict_is_refused_when_the_table_is_full() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
+        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Telemetry::default());
         let all: Vec<_> = (0..64)
             .map(|number| parked(&parking, &format!("{}", number / MAX_PARKED_PER_CALLER)))
             .collect();
@@ -187,7 +188,8 @@ mod tests {
 
     #[tokio::test]
     async fn ten_thousand_parked_calls_stay_within_the_limit_and_leak_nothing() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 10_000, None, &Arc::default());
+        let parking =
+            ParkedCalls::new(Duration::from_secs(600), 10_000, None, &Telemetry::default());
         let principal = |number: usize| format!("{}", number / MAX_PARKED_PER_CALLER);
         let all: Vec<_> = (0..10_000).map(|number| parked(&parking, &principal(number))).collect();
         assert!(all.iter().all(|(_, parked)| parked.is_ok()));
@@ -207,7 +209,7 @@ mod tests {
 
     #[tokio::test]
     async fn input_requests_that_are_too_long_together_are_refused() {
-        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Arc::default());
+        let parking = ParkedCalls::new(Duration::from_secs(600), 64, None, &Telemetry::default());
         let half = 40 * 1024 * 1024;
         let spot = |name: &str| parking.add(name, mpsc::channel(1).0).unwrap();
         let (first, second) = (spot("alice"), spot("bob"));
