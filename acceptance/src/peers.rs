@@ -26,6 +26,8 @@ pub mod faketime;
 #[cfg(unix)]
 pub mod glewlwyd;
 #[cfg(unix)]
+pub mod haproxy;
+#[cfg(unix)]
 pub mod helm;
 #[cfg(unix)]
 pub mod idp;

@@ -1,5 +1,6 @@
 //! Replicas of one server on one store, as an operator runs them on several machines.
 
+mod load_balancer;
 #[cfg(target_os = "linux")]
 mod network;
 #[cfg(target_os = "linux")]
@@ -16,6 +17,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub use load_balancer::{LoadBalancer, name_of, served_by};
 #[cfg(target_os = "linux")]
 pub use network::{Link, TestNetwork};
 #[cfg(target_os = "linux")]

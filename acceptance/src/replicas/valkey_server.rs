@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use creole_test_wait::blocking::within;
@@ -22,10 +23,14 @@ pub struct ValkeyServer {
     options: Vec<String>,
 }
 
+/// How many ports this process has looked for: servers that start at the same time get different ones.
+static GIVEN_PORTS: AtomicU16 = AtomicU16::new(0);
+
 /// A port that no outgoing connection gets: the server is started again on it while others connect.
 pub(super) fn free_port(address: Ipv4Addr) -> u16 {
     let offset = u16::try_from(std::process::id() * 7 % 10_000).unwrap_or_default();
-    let mut ports = 20_000 + offset..32_768;
+    let first = 20_000 + offset + GIVEN_PORTS.fetch_add(1, Ordering::Relaxed);
+    let mut ports = first..32_768;
     let is_free = |port: &u16| TcpListener::bind((address, *port)).is_ok();
     ports.find(is_free).expect("a free port")
 }

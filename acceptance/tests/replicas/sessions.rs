@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use creole_acceptance::gateway::{HandshakeClient, StatelessClient};
 use creole_acceptance::http::Request;
-use creole_acceptance::replicas::{ReplicaSet, each_store};
+use creole_acceptance::replicas::{LoadBalancer, ReplicaSet, each_store, name_of};
 use serde_json::json;
 
 use crate::{SERVER, SESSION_REVISIONS, is_echoed, is_echoed_without_session};
@@ -30,6 +30,28 @@ fn sessions_go_on_at_every_replica() {
             for (number, session) in sessions.iter().enumerate() {
                 is_echoed(&session.at(replicas.next_address()), &format!("{number}/{call}"));
             }
+        }
+    });
+}
+
+#[test]
+fn sessions_go_on_behind_a_load_balancer_without_affinity() {
+    each_store(|store| {
+        let replicas = ReplicaSet::start(&store, SERVER, 3);
+        let Some(balancer) = LoadBalancer::start(&replicas.addresses()) else { return };
+        let open = |revision| HandshakeClient::open(balancer.address(), revision, json!({}), None);
+        let sessions = SESSION_REVISIONS.map(|revision| [(); SESSIONS].map(|()| open(revision)));
+        let stateless = StatelessClient::new(balancer.address());
+        for call in 0..CALLS {
+            for (number, session) in sessions.iter().flatten().enumerate() {
+                is_echoed(session, &format!("{number}/{call}"));
+            }
+            is_echoed_without_session(&stateless, &format!("stateless/{call}"));
+        }
+        let calls = SESSION_REVISIONS.len() * SESSIONS * CALLS;
+        for replica in 0..3 {
+            let requests = balancer.requests_to(&name_of(replica));
+            assert!(requests >= calls as u64 / 4, "{requests} of {calls} calls to {replica}");
         }
     });
 }
