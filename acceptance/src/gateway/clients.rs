@@ -196,8 +196,18 @@ impl HandshakeClient {
     #[track_caller]
     #[must_use]
     pub fn listen(&self) -> PendingResponse {
+        PendingResponse::begin(self.address, &self.written_stream(None))
+    }
+
+    /// The request for that stream, or for the rest of a stream after its event with this id, to be sent by the test.
+    #[must_use]
+    pub fn written_stream(&self, last_event: Option<&str>) -> Request {
         let request = Request::get(&self.session).with("MCP-Protocol-Version", &self.version);
-        PendingResponse::begin(self.address, &authorized(request, self.key.as_deref()))
+        let request = match last_event {
+            Some(id) => request.with("Last-Event-ID", id),
+            None => request,
+        };
+        authorized(request, self.key.as_deref())
     }
 
     /// Sends a request and returns its response.

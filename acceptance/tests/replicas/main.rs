@@ -5,8 +5,10 @@
 
 mod clocks;
 mod failovers;
+mod event_stream;
 mod history;
 mod idle;
+mod inputs;
 mod limits;
 mod outages;
 mod parked_call;

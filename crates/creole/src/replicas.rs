@@ -51,6 +51,9 @@ pub(crate) const REQUEST_TTL: Duration = Duration::from_secs(3600);
 /// Requests of other replicas that a process handles at the same time; the rest waits.
 const MAX_CONCURRENT_REQUESTS: usize = 1024;
 
+/// How often a replica that stops looks whether it still handles requests.
+const FINISH_INTERVAL: Duration = Duration::from_millis(50);
+
 /// This process as one of several replicas; clones are the same replica.
 #[derive(Clone)]
 pub struct Replicas {
@@ -65,6 +68,8 @@ pub(crate) struct ReplicaShared {
     slots: Arc<Semaphore>,
     metrics: OnceLock<Arc<Metrics>>,
     is_announced: AtomicBool,
+    /// The names of the other replicas that announced themselves.
+    others: Mutex<Vec<String>>,
 }
 
 /// Whether other replicas can find this process.
@@ -99,6 +104,17 @@ pub enum ReplicaError {
     Busy,
     /// The shared state failed, or the request is too long for it.
     State(StateError),
+}
+
+impl ReplicaError {
+    /// Whether the same request may succeed in a moment.
+    pub(crate) fn is_temporary(&self) -> bool {
+        match self {
+            Self::Busy => true,
+            Self::State(error) => error.is_temporary(),
+            Self::Gone | Self::Unknown => false,
+        }
+    }
 }
 
 impl From<StateError> for ReplicaError {
@@ -150,6 +166,7 @@ impl Replicas {
                 slots,
                 metrics: OnceLock::new(),
                 is_announced: AtomicBool::new(false),
+                others: Mutex::default(),
             }),
         })
     }
@@ -231,6 +248,19 @@ impl Replicas {
             _ = self.shared.metrics.set(Arc::clone(metrics));
         }
         announcement::start(&self.shared, gauge);
+    }
+
+    /// The names of the other replicas, as far as they announced themselves.
+    pub(crate) fn others(&self) -> Vec<String> {
+        self.shared.others.lock().clone()
+    }
+
+    /// Waits until no request of another replica is handled here: the clients of calls that run here wait there. New
+    /// requests are still accepted.
+    pub async fn finish_requests(&self) {
+        while self.shared.slots.available_permits() < MAX_CONCURRENT_REQUESTS {
+            tokio::time::sleep(FINISH_INTERVAL).await;
+        }
     }
 
     /// Notifies the other replicas that this process stops, so that they need not wait for its heartbeat to expire.

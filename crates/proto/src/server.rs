@@ -23,6 +23,7 @@ pub use outbox::{
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::AtomicU8;
 use core::time::Duration;
 
@@ -187,6 +188,13 @@ impl Machine {
     pub fn resume(profile: Arc<Profile>, record: &str) -> Option<Self> {
         let session = HandshakeSession::from_record(record, &profile.dialect)?;
         Some(Self { session, ..Self::new(profile) })
+    }
+
+    /// Takes over what another process recorded of this session since, unless there are unrecorded changes here. Returns
+    /// the resources that are not subscribed to any more.
+    pub fn refresh(&mut self, record: &str) -> Option<Vec<String>> {
+        let newer = HandshakeSession::from_record(record, &self.profile.dialect)?;
+        self.session.refresh(newer)
     }
 
     /// The rules for messages that do not carry their own version.

@@ -42,6 +42,7 @@ pub(super) fn start(shared: &Arc<ReplicaShared>, count: Option<Gauge>) {
             if known.update(&shared.state, &shared.name).await.is_ok() {
                 show(i64::try_from(known.count().max(1)).unwrap_or(i64::MAX));
                 known.choose_format(&shared.state);
+                *shared.others.lock() = known.others(&shared.name);
             }
             drop(shared);
             sleep(known.interval()).await;
@@ -87,6 +88,11 @@ impl KnownReplicas {
         let (now, window) = (Instant::now(), 2 * self.interval() + HEARTBEAT);
         self.replicas.retain(|_, announced| announced.read_at + window > now);
         Ok(())
+    }
+
+    /// The names of all but this one.
+    fn others(&self, own: &str) -> Vec<String> {
+        self.replicas.keys().filter(|name| *name != own).cloned().collect()
     }
 
     fn apply(&mut self, entry: &str) {

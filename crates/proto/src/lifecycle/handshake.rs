@@ -5,6 +5,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::read_implementation;
 use crate::dialect::{Dialect, Lifecycle, RepeatedInitializePolicy, VersionPolicy};
@@ -155,6 +156,24 @@ impl HandshakeSession {
             self.phase = HandshakePhase::Operating;
             self.is_dirty = true;
         }
+    }
+
+    /// The handshake has ended at another process. Nothing has to be recorded: that process does it.
+    pub fn confirm_elsewhere(&mut self) {
+        if self.phase == HandshakePhase::Initializing {
+            self.phase = HandshakePhase::Operating;
+        }
+    }
+
+    /// Takes over the log level and the subscriptions of a newer record, unless there are unrecorded changes. Returns the
+    /// resources that are not subscribed to any more.
+    pub fn refresh(&mut self, newer: Self) -> Option<Vec<String>> {
+        if self.is_dirty {
+            return None;
+        }
+        self.level = newer.level;
+        let former = core::mem::replace(&mut self.subscribed_uris, newer.subscribed_uris);
+        Some(former.into_iter().filter(|uri| !self.subscribed_uris.contains(uri)).collect())
     }
 
     /// Sets the minimum level of log messages that are sent.

@@ -26,6 +26,8 @@ const MAX_SESSION_INPUT_REQUESTS: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct InputRequests {
     last: u64,
+    /// What the ids of input requests end with.
+    id_suffix: String,
     open: BTreeMap<InputRequestKey, OpenInputRequest>,
     withdrawn: VecDeque<Id>,
     /// Input requests that belong to no call and wait until the client confirms the handshake.
@@ -54,8 +56,8 @@ impl InputRequests {
     /// Registers a new input request.
     fn mint(&mut self, call: Option<CallKey>, end: Now) -> (InputRequestKey, Id) {
         self.last += 1;
-        let (ask, id) =
-            (InputRequestKey(self.last), Id::from_text(&format!("creole-{}", self.last)));
+        let id = Id::from_text(&format!("creole-{}{}", self.last, self.id_suffix));
+        let ask = InputRequestKey(self.last);
         self.open.insert(ask, OpenInputRequest { id: id.clone(), call, deadline: end });
         (ask, id)
     }
@@ -82,6 +84,31 @@ impl InputRequests {
 }
 
 impl Machine {
+    /// Ends the ids of input requests with this text. A session that several processes serve has a machine in each, and
+    /// an id is used once in a session (2025-11-25 basic, requests).
+    pub fn set_input_request_suffix(&mut self, suffix: &str) {
+        self.input_requests.id_suffix = suffix.to_string();
+    }
+
+    /// The client ended the handshake at another process that serves the session: it sends messages that follow it.
+    pub fn confirm_elsewhere(&mut self, out: &mut Outbox) {
+        self.session.confirm_elsewhere();
+        self.send_early_input_requests(out);
+    }
+
+    /// Whether the client has not ended the handshake yet, as far as this process knows.
+    pub fn awaits_confirmation(&self) -> bool {
+        self.session.phase == HandshakePhase::Initializing
+    }
+
+    /// Whether the call that a client cancels with these parameters is running.
+    pub fn is_cancellable(&self, params: Option<&str>) -> bool {
+        let dialect = &self.profile.dialect;
+        let id = params.and_then(Object::new).and_then(|params| params.get("requestId"));
+        let id = id.and_then(|raw| dialect.parse_id(raw).ok());
+        id.is_some_and(|id| self.calls.find_cancellable(&id).is_some())
+    }
+
     /// Sends an input request on behalf of a call, with the members of this trace context in its `_meta`. The response arrives as [`Action::InputResponse`]. Returns `None`
     /// when the call is over, or in a revision where servers send no requests
     /// (2026-07-28 basic/transports/stdio, receiving messages).

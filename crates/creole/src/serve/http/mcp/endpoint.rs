@@ -285,6 +285,15 @@ impl McpEndpoint {
             Ok(session) => session,
             Err(refused) => return self.session_error_response(refused),
         };
+        if *self.shared.draining.borrow() {
+            session.host().end_common();
+        }
+        if self.replicas().is_some() {
+            // Clients open the stream after the handshake, whose end another replica may have received.
+            session.host().confirm_elsewhere();
+            // So may have been its subscriptions.
+            Box::pin(session.refresh()).await;
+        }
         let deadline = HttpCaller::new(principal, head).stream_deadline();
         let last =
             headers.get(LAST_EVENT_ID_HEADER).and_then(|value| std::str::from_utf8(value).ok());

@@ -57,6 +57,11 @@ impl<'a> HttpCaller<'a> {
         Self { body: Some(body), ..self }
     }
 
+    /// The body of the request, if this process received it.
+    pub(crate) fn body(self) -> Option<&'a [u8]> {
+        self.body
+    }
+
     /// The caller of a request of this session.
     pub(crate) fn with_session(self, id: &'a str) -> Self {
         Self { session: Some(id), ..self }

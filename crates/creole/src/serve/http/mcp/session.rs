@@ -1,5 +1,7 @@
 //! A session of the handshake era: its calls outlive the connections that requested them.
 
+pub(crate) mod forwarded_message;
+mod forwarding;
 mod inline_calls;
 mod inspect;
 mod quota_holder;
@@ -71,8 +73,8 @@ pub(crate) struct Session {
     listening: OnceLock<ChangeSubscription>,
     /// The replicas that share the state, if there may be several.
     replicas: Option<Replicas>,
-    /// Lets other replicas find its streams.
-    registration: Mutex<Option<Registration>>,
+    /// Lets other replicas find its streams, and send messages to it.
+    registration: Mutex<Option<[Registration; 2]>>,
     /// What the access token is for that it was opened with: messages of other replicas are checked by it.
     resource: OnceLock<Arc<ProtectedResource>>,
     /// Counts the session until it is closed, if metrics are counted.
@@ -123,6 +125,15 @@ impl Session {
         Some(session)
     }
 
+    /// Takes over what another replica changed in the session, if the state can be reached.
+    pub(crate) async fn refresh(&self) {
+        let Some(replicas) = &self.replicas else { return };
+        let Ok(Some(saved)) = replicas.state().get(&state_key(&self.id)).await else { return };
+        if let Ok(record) = serde_json::from_slice::<SessionRecord<'_>>(&saved.value) {
+            self.host.refresh(&record.session);
+        }
+    }
+
     fn from_parts(
         id: Arc<str>,
         (owner, holder): (Arc<str>, QuotaHolder),
@@ -130,6 +141,9 @@ impl Session {
         single: bool,
         peers: Option<Replicas>,
     ) -> Arc<Self> {
+        if let Some(peers) = peers.as_ref().filter(|_| !single) {
+            host.name_input_requests(peers.name());
+        }
         let meter = host.server_metrics().map(|server| server.session(NetworkTransport::Tcp));
         Arc::new(Self {
             id,
@@ -398,6 +412,11 @@ impl Session {
             false => ready.await,
         }
     }
+}
+
+/// The key of the record of a session.
+pub(crate) fn state_key(id: &str) -> String {
+    format!("session/{id}")
 }
 
 /// The principal of a session. Without authentication, each session is its own principal: tasks of one session are not

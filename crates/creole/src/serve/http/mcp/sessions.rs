@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::principal::Principal;
 use crate::replicas::Replicas;
-use crate::serve::http::mcp::session::{QuotaHolder, Session};
+use crate::serve::http::mcp::session::{QuotaHolder, Session, state_key};
 use crate::serve::http::mcp::sessions::table::{SessionTable, SessionsFull};
 use crate::server::Service;
 use crate::state::{State, StateError};
@@ -267,8 +267,4 @@ impl Drop for TakenRecord<'_> {
             self.session.host().keep_changed_record();
         }
     }
-}
-
-fn state_key(id: &str) -> String {
-    format!("session/{id}")
 }

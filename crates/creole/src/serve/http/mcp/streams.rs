@@ -12,7 +12,7 @@ use creole_proto::server::{FrameRole, FrameRoute, Machine, Outbox};
 use creole_proto::wire::{Fields, Frame, ScanError};
 use tokio::time::Instant;
 
-use crate::call::Origin;
+use crate::call::{ConnectionId, Origin};
 use crate::host::{
     COMMON_STREAM, FrameSink, HostedCall, MachineHost, OpenCalls, RequestCaller, StartedCalls,
     StreamKey, resubscribe,
@@ -230,6 +230,36 @@ impl HttpHost {
     /// Whether this message is the response to an input request that is open, or was open until a moment ago.
     pub(crate) fn is_expected_response(&self, fields: &Fields<'_>) -> bool {
         self.lock().machine.is_awaited_response(fields)
+    }
+
+    /// Whether the call that a client cancels with these parameters of a notification is running.
+    pub(crate) fn is_cancellable(&self, params: Option<&str>) -> bool {
+        self.lock().machine.is_cancellable(params)
+    }
+
+    /// Takes over what another replica recorded of the session.
+    pub(crate) fn refresh(self: &Arc<Self>, record: &str) {
+        let Some(ended) = self.lock().machine.refresh(record) else { return };
+        for uri in ended {
+            self.service().registry().subscription_ended(&uri, ConnectionId::of(&**self));
+        }
+        resubscribe(self);
+    }
+
+    /// The client ended the handshake at another replica.
+    pub(crate) fn confirm_elsewhere(&self) {
+        let now = self.now();
+        let mut state = self.lock();
+        if state.machine.awaits_confirmation() {
+            let confirm =
+                |machine: &mut Machine, _, out: &mut Outbox| machine.confirm_elsewhere(out);
+            self.drive_locked(&mut state, now, COMMON_STREAM, confirm);
+        }
+    }
+
+    /// Names the replica in the ids of input requests.
+    pub(crate) fn name_input_requests(&self, replica: &str) {
+        self.lock().machine.set_input_request_suffix(&format!(".{replica}"));
     }
 
     /// Opens a stream for another request.

@@ -286,19 +286,34 @@ impl McpEndpoint {
                 Ok(session) => session,
                 Err(refused) => return self.session_error_response(refused),
             };
+        session.note_handshake(frame);
         if let Frame::One(fields) = frame
             && fields.method.is_none()
             && (fields.result.is_some() || fields.error.is_some())
             && !session.host().is_expected_response(fields)
         {
+            let forwarded = Box::pin(session.forward_input_response(fields, post.caller)).await;
+            if let Some(response) = forwarded {
+                return response;
+            }
             let fault = Fault::new(
                 FaultKind::InvalidRequest,
                 "the response does not match an open request of the server",
             );
             return self.fault_response(None, &fault, session.host().rules(), 400);
         }
+        if let Frame::One(fields) = frame {
+            session.forward_cancellation(fields, post.caller);
+        }
+        let changes_session = session.is_shared_change(frame);
+        if changes_session {
+            Box::pin(session.refresh()).await;
+        }
         let response = session.post(post.scanned.as_ref(), post.accepted.events, post.caller).await;
         self.save_before_response(&session).await;
+        if changes_session {
+            session.announce_change();
+        }
         response
     }
 }

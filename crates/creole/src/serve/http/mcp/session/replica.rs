@@ -57,7 +57,8 @@ impl Session {
         if shown.is_none() {
             let session = Arc::downgrade(self);
             let take = move |request| drop(tokio::spawn(serve(Weak::clone(&session), request)));
-            *shown = Some(peers.register(&target(&self.id), take).await);
+            let streams = peers.register(&target(&self.id), take).await;
+            *shown = Some([streams, self.register_messages(peers).await]);
         }
     }
 

@@ -6,15 +6,16 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use creole_proto::revision::Rules;
-use creole_proto::wire::{ScanLimits, scan};
+use creole_proto::wire::{Frame, ScanLimits};
 use http::Response;
 
-use crate::principal::Principal;
-use crate::replicas::{Registration, ReplicaError, ReplicaRequest, Replicas};
+use crate::replicas::{Registration, ReplicaError, Replicas};
 use crate::serve::http::mcp::endpoint::legacy_sse::unknown_session;
 use crate::serve::http::mcp::http_caller::{HttpCaller, ScopeRefusal};
 use crate::serve::http::mcp::response;
 use crate::serve::http::mcp::response::{EventSource, McpBody};
+use crate::serve::http::mcp::session::forwarded_message;
+use crate::serve::http::mcp::session::forwarded_message::{ACCEPTED, REFUSED};
 use crate::serve::http::mcp::session::{Session, StreamReader};
 use crate::state::StateError;
 
@@ -38,7 +39,13 @@ pub(crate) async fn register_stream(
     limits: ScanLimits,
 ) -> RegisteredStream {
     let theirs = Arc::clone(session);
-    let take = move |request| drop(tokio::spawn(serve(Arc::clone(&theirs), limits, request)));
+    let take = move |request| {
+        let session = Arc::clone(&theirs);
+        tokio::spawn(async move {
+            let all = |_: &Session, _: &Frame<'_>| true;
+            forwarded_message::serve(Some(&session), &limits, request, all).await;
+        });
+    };
     RegisteredStream {
         reader: reading,
         _registration: peers.register(&target(session.id()), take).await,
@@ -53,15 +60,9 @@ pub(crate) async fn forward_message(
     caller: HttpCaller<'_>,
     body: &Bytes,
 ) -> Response<McpBody> {
-    let request = encode_message(&caller.principal.to_record(), body);
-    let status = async {
-        let mut responses = peers.send(home, &target(id), request).await?;
-        let response = responses.next().await?;
-        responses.finish();
-        Ok(response)
-    };
-    match status.await {
-        Ok(taken) if &taken[..] == ACCEPTED => response::empty_response(202),
+    let target = target(id);
+    match forwarded_message::send(peers, home, &target, caller.principal, body).await {
+        Ok(taken) if taken == ACCEPTED => response::empty_response(202),
         Ok(refused) if refused.starts_with(REFUSED) => {
             let text = String::from_utf8_lossy(&refused[REFUSED.len()..]);
             caller.refuse(&ScopeRefusal::from_text(&text, Rules::OLDEST))
@@ -79,45 +80,6 @@ pub(crate) async fn forward_message(
             )
         }
     }
-}
-
-const ACCEPTED: &[u8] = b"taken";
-
-/// The caller lacks these scopes.
-const REFUSED: &[u8] = b"scopes ";
-
-/// Accepts a message for the session, if it is from its owner.
-async fn serve(session: Arc<Session>, limits: ScanLimits, request: ReplicaRequest) {
-    let ReplicaRequest { payload, responder, .. } = request;
-    let sent = decode_message(&payload)
-        .and_then(|(principal, message)| Some((Principal::from_record(principal)?, message)));
-    let from_owner = sent.filter(|(caller, _)| session.is_owned_by(caller));
-    let taken = from_owner.filter(|_| !session.is_closed());
-    let mut reply = b"unknown".to_vec();
-    if let Some((principal, message)) = &taken {
-        session.mark_used();
-        let scanned = scan(message, &limits);
-        let caller = HttpCaller::forwarded(principal, session.resource());
-        // The message is accepted; its response goes to the stream.
-        reply = match session.try_post(scanned.as_ref(), false, caller).await {
-            Ok(_) => ACCEPTED.to_vec(),
-            Err(refusal) => [REFUSED, refusal.to_text().as_bytes()].concat(),
-        };
-    }
-    if let Err(error) = responder.send(&reply).await {
-        tracing::warn!(%error, "cannot confirm a forwarded message to its replica");
-    }
-}
-
-/// The principal and the message. The length of the principal comes first.
-fn encode_message(principal: &[u8], message: &[u8]) -> Bytes {
-    let length = (principal.len() as u64).to_be_bytes();
-    [&length, principal, message].concat().into()
-}
-
-fn decode_message(request: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = request.split_first_chunk::<8>()?;
-    rest.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)
 }
 
 fn target(id: &str) -> String {
