@@ -14,6 +14,7 @@ mod valkey_server;
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -73,6 +74,15 @@ impl ReplicaSet {
         self.replicas.push(replica);
     }
 
+    /// Takes a replica out of the set, by its age.
+    ///
+    /// # Panics
+    /// When there is no such replica.
+    #[track_caller]
+    pub fn remove(&mut self, index: usize) -> ListeningServer {
+        self.replicas.remove(index)
+    }
+
     /// Takes the oldest replica out of the set.
     ///
     /// # Panics
@@ -86,6 +96,12 @@ impl ReplicaSet {
     #[must_use]
     pub fn replica(&self, index: usize) -> &ListeningServer {
         &self.replicas[index]
+    }
+
+    /// The file of their configuration.
+    #[must_use]
+    pub fn configuration(&self) -> &Path {
+        Path::new(&self.file)
     }
 
     /// The address of a replica, by its age.

@@ -22,6 +22,7 @@ mod secrets;
 mod sessions;
 mod slow_store;
 mod store_operations;
+mod streams;
 mod tasks;
 mod throttle;
 

@@ -48,6 +48,9 @@ fn check_without_store(replicas: &ReplicaSet, session: &HandshakeClient) {
     }
     is_echoed(&session.at(home), "known here");
     is_unavailable(&session.at(other).exchange(&ping()));
+    // The stream of a call may be in another replica that cannot be asked now.
+    let event = format!("1-1.{}", "0".repeat(32));
+    is_unavailable(&session.written_stream(Some(&event)).send(home).unwrap());
     is_unavailable(&initialize().send(home).unwrap());
     let ready = Request::new("GET", "/ready").send(home).unwrap();
     assert_eq!(ready.head.status, 200, "readiness does not depend on the store");
@@ -65,6 +68,9 @@ fn wait_for_recovery(replicas: &ReplicaSet, session: &HandshakeClient) {
         response.head.status == 200
     });
     is_echoed(&session.at(replicas.address(1)), "known there");
+    eventually("sessions are opened", || {
+        initialize().send(replicas.address(0)).unwrap().head.status == 200
+    });
 }
 
 #[test]

@@ -304,6 +304,7 @@ impl McpEndpoint {
                 return response::with_deadline(rest, deadline, session.host(), AtDeadline::Close);
             }
         }
+        Box::pin(session.register_streams()).await;
         session.open_stream(last, deadline)
     }
 

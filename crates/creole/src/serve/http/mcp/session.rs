@@ -97,7 +97,7 @@ impl Session {
         single: bool,
         peers: Option<Replicas>,
     ) -> Option<Arc<Self>> {
-        let common = if single { ResponseStream::endless() } else { ResponseStream::resumable() };
+        let common = if single { ResponseStream::endless() } else { ResponseStream::of_session() };
         let id = new_id()?;
         let host = HttpHost::open(service, Origin::new(principal_for(principal, &id)), common);
         let owner = (Arc::clone(principal.binding()), holder);

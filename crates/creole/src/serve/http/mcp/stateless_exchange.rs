@@ -229,3 +229,8 @@ pub(crate) fn push_event(out: &mut Vec<u8>, id: Option<&str>, text: &[u8]) {
     out.extend_from_slice(text);
     out.extend_from_slice(b"\n\n");
 }
+
+/// Writes when a client should reconnect whose stream ends.
+pub(crate) fn push_retry(out: &mut Vec<u8>, retry: Duration) {
+    out.extend_from_slice(format!("retry: {}\n\n", retry.as_millis()).as_bytes());
+}

@@ -15,6 +15,9 @@ const HIGH_WATER: usize = 256 * 1024;
 /// Events that are kept for a client that resumes.
 const MAX_KEPT_EVENTS: usize = 1024;
 
+/// How long an event of a session counts as recent.
+const RECENT: Duration = Duration::from_secs(1);
+
 /// A message and its role for the request that it belongs to.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamEvent {
@@ -56,6 +59,8 @@ pub(crate) struct ResponseStream {
     /// Since when it is over, if it is resumable.
     over_since: Option<Instant>,
     release: Option<Duration>,
+    /// The numbers of the recent events and when they came, if the stream is that of a session.
+    recent: Option<VecDeque<(u64, Instant)>>,
     reader: u64,
     waker: Option<Waker>,
 }
@@ -73,6 +78,7 @@ impl ResponseStream {
             is_over: false,
             over_since: None,
             release: None,
+            recent: None,
             reader: 0,
             waker: None,
         }
@@ -81,6 +87,11 @@ impl ResponseStream {
     /// A stream that keeps events for a while.
     pub(crate) fn resumable() -> Self {
         Self { is_resumable: true, ..Self::transient() }
+    }
+
+    /// The stream of a session for messages that belong to no request. Other replicas have one as well.
+    pub(crate) fn of_session() -> Self {
+        Self { recent: Some(VecDeque::new()), ..Self::resumable() }
     }
 
     /// A stream that no response ends.
@@ -95,6 +106,7 @@ impl ResponseStream {
         }
         self.unread += event.text.len();
         let is_last = self.ends_with_response && matches!(event.role, FrameRole::Response(_));
+        self.note_recent();
         self.events.push_back(event);
         self.trim();
         match is_last {
@@ -103,9 +115,28 @@ impl ResponseStream {
         }
     }
 
+    /// Records when the next event came.
+    fn note_recent(&mut self) {
+        let number = self.next_number();
+        let Some(recent) = &mut self.recent else { return };
+        while recent.front().is_some_and(|(_, at)| at.elapsed() >= RECENT)
+            || recent.len() >= MAX_KEPT_EVENTS
+        {
+            recent.pop_front();
+        }
+        recent.push_back((number, Instant::now()));
+    }
+
+    /// Ends the stream. Its reader should reconnect after this time.
+    pub(crate) fn end_for_reconnection(&mut self, retry: Duration) {
+        self.end();
+        self.release = Some(retry);
+    }
+
     /// Ends the stream.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
+        self.release = None;
         if self.is_resumable {
             self.over_since.get_or_insert_with(Instant::now);
         }
@@ -134,13 +165,37 @@ impl ResponseStream {
     pub(crate) fn attach(&mut self, last: Option<u64>) -> ReaderId {
         self.wake();
         self.reader += 1;
-        self.release = None;
+        if !self.is_over {
+            self.release = None;
+        }
         if let Some(last) = last {
             self.cursor = last.saturating_add(1).clamp(self.first, self.next_number());
             let read = (self.cursor - self.first) as usize;
             self.unread = self.events.iter().skip(read).map(|event| event.text.len()).sum();
         }
         ReaderId(self.reader)
+    }
+
+    /// Attaches the reader of a client that read the events of another replica until now. Unread events are dropped that
+    /// the client got there: those that are not recent, and those that `is_read` names.
+    pub(crate) fn take_over(&mut self, is_read: impl Fn(&[u8]) -> bool) -> ReaderId {
+        let next = self.next_number();
+        let mut recent = self.recent.iter().flatten().filter(|(_, at)| at.elapsed() < RECENT);
+        self.cursor = self.cursor.max(recent.next().map_or(next, |(number, _)| *number));
+        let mut unread = self.events.split_off((self.cursor - self.first) as usize);
+        unread.retain(|event| !is_read(&event.text));
+        self.unread = unread.iter().map(|event| event.text.len()).sum();
+        self.events.append(&mut unread);
+        let (numbers, now) = (self.cursor..self.next_number(), Instant::now());
+        if let Some(recent) = &mut self.recent {
+            *recent = numbers.map(|number| (number, now)).collect();
+        }
+        self.attach(None)
+    }
+
+    /// The number of the last event that was read.
+    pub(crate) fn last_read(&self) -> u64 {
+        self.cursor - 1
     }
 
     /// The next event for this reader.
@@ -152,7 +207,8 @@ impl ResponseStream {
             return Poll::Ready(NextEvent::Event(self.cursor - 1, event));
         }
         if self.is_over {
-            return Poll::Ready(NextEvent::Over);
+            let end = |retry| NextEvent::Released(Some(retry));
+            return Poll::Ready(self.release.map_or(NextEvent::Over, end));
         }
         if let Some(retry) = self.release.take() {
             self.reader += 1;
@@ -284,6 +340,37 @@ mod tests {
         assert_eq!(read(&mut stream, third), ["over"]);
         let fourth = stream.attach(Some(3));
         assert_eq!(read(&mut stream, fourth), ["4:d", "over"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_of_another_replica_gets_only_what_it_may_have_missed() {
+        let mut stream = ResponseStream::of_session();
+        let reader = stream.attach(None);
+        ["a", "b"].into_iter().for_each(|text| stream.push(aside(text)));
+        assert_eq!(read(&mut stream, reader), ["1:a", "2:b", "pending"]);
+        stream.push(aside("old"));
+        tokio::time::advance(RECENT).await;
+        ["c", "d", "e"].into_iter().for_each(|text| stream.push(aside(text)));
+        let reader = stream.take_over(|text| text == b"d");
+        assert_eq!(stream.unread, 2);
+        assert_eq!((stream.last_read(), stream.size()), (3, 7));
+        assert_eq!(read(&mut stream, reader), ["4:c", "5:e", "pending"]);
+        stream.push(aside("f"));
+        assert_eq!(read(&mut stream, reader), ["6:f", "pending"]);
+        tokio::time::advance(RECENT).await;
+        let reader = stream.take_over(|_| false);
+        assert_eq!(read(&mut stream, reader), ["pending"]);
+    }
+
+    #[test]
+    fn the_reader_of_a_stream_that_ends_for_a_while_is_told_when_to_reconnect() {
+        let mut stream = ResponseStream::resumable();
+        let reader = stream.attach(None);
+        stream.push(aside("a"));
+        stream.end_for_reconnection(Duration::from_millis(5));
+        assert_eq!(read(&mut stream, reader), ["1:a", "released"]);
+        let late = stream.attach(Some(1));
+        assert_eq!(read(&mut stream, late), ["released"]);
     }
 
     #[test]

@@ -25,7 +25,10 @@ use crate::telemetry::metrics::ServerMetrics;
 use crate::telemetry::request_log;
 
 /// How long a stream is kept after its response was written, for a client that did not receive it.
-const STREAM_RETENTION: Duration = Duration::from_secs(60);
+pub(crate) const STREAM_RETENTION: Duration = Duration::from_secs(60);
+
+/// When the reader of a stream reconnects that ends because the server stops.
+pub(crate) const RECONNECT_AFTER: Duration = Duration::from_millis(500);
 
 /// Maximum number of streams that are kept after their responses.
 const MAX_KEPT_STREAMS: usize = 32;
@@ -174,7 +177,7 @@ impl HttpHost {
     ) -> Option<Arc<Self>> {
         let machine = Machine::resume(service.current_profile(), record)?;
         let origin = Origin::new(principal);
-        let host = Self::with_machine(service, origin, ResponseStream::resumable(), machine);
+        let host = Self::with_machine(service, origin, ResponseStream::of_session(), machine);
         resubscribe(&host);
         Some(host)
     }
@@ -323,9 +326,17 @@ impl HttpHost {
         self.drive(COMMON_STREAM, |machine, _, out| machine.close_listeners(out));
     }
 
-    /// Ends the stream of messages that belong to no request.
+    /// Ends the stream of messages that belong to no request. Its reader reconnects, to another replica if there is one.
     pub(crate) fn end_common(&self) {
-        self.lock().sink.common.end();
+        self.lock().sink.common.end_for_reconnection(RECONNECT_AFTER);
+    }
+
+    /// Attaches a reader to the stream of messages that belong to no request, for a client that read the events of another
+    /// replica until now; [`ResponseStream::take_over`]. Also returns the number of the event before.
+    pub(crate) fn take_over_common(&self, is_read: impl Fn(&[u8]) -> bool) -> (ReaderId, u64) {
+        let common = &mut self.lock().sink.common;
+        let reader = common.take_over(is_read);
+        (reader, common.last_read())
     }
 
     /// Ends the session: cancels calls and ends streams.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::host::StreamKey;
 use crate::serve::http::mcp::response::EventSource;
 use crate::serve::http::mcp::session::Session;
-use crate::serve::http::mcp::stateless_exchange::{CHUNK, push_event};
+use crate::serve::http::mcp::stateless_exchange::{CHUNK, push_event, push_retry};
 use crate::serve::http::mcp::stream::{NextEvent, ReaderId};
 use crate::serve::http::web::limits::KEEP_ALIVE;
 
@@ -86,9 +86,7 @@ impl EventSource for StreamReader {
                 }
                 Poll::Ready(NextEvent::Released(retry)) => {
                     if let Some(retry) = retry {
-                        bytes.extend_from_slice(
-                            format!("retry: {}\n\n", retry.as_millis()).as_bytes(),
-                        );
+                        push_retry(&mut bytes, retry);
                     }
                     self.is_over = true;
                     break;
