@@ -59,8 +59,14 @@ fn calls_that_wait_while_the_store_fails_over_end_and_none_is_executed_twice() {
     let mut replicas = ReplicaSet::start(&store, &gateway(&upstream), 3);
     let [leaving, staying, third] = [0, 1, 2].map(|index| replicas.address(index));
     let park = |tenant, address, tool, kind: &str, count| -> Vec<ParkedCall> {
-        let begin =
-            |number| ParkedCall::begin_as(tenant, address, tool, &format!("{kind} {number}"));
+        let begin = |number| {
+            ParkedCall::begin_as(
+                tenant,
+                address,
+                tool,
+                json!({"nonce": format!("{kind} {number}")}),
+            )
+        };
         (0..count).map(begin).collect()
     };
     let kept = park(0, staying, "ask", "its replica stays", CALLS);

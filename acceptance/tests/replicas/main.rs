@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod clocks;
-mod failovers;
 mod event_stream;
+mod failovers;
 mod history;
 mod idle;
 mod inputs;
@@ -21,6 +21,7 @@ mod rolling;
 mod secrets;
 mod sessions;
 mod slow_store;
+mod stops;
 mod store_operations;
 mod streams;
 mod tasks;

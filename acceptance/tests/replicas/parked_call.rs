@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 /// A call that waits for input.
 pub(crate) struct ParkedCall {
-    tenant: usize,
     tool: &'static str,
+    tenant: usize,
     arguments: Value,
     required: Value,
 }
@@ -29,21 +29,20 @@ impl ParkedCall {
     /// Calls the tool, which asks.
     #[track_caller]
     pub(crate) fn begin(address: SocketAddr, tool: &'static str, nonce: &str) -> Self {
-        Self::begin_as(0, address, tool, nonce)
+        Self::begin_as(0, address, tool, json!({"nonce": nonce}))
     }
 
-    /// The same as another caller.
+    /// The same for a caller by its number. One caller may have 16 parked calls.
     #[track_caller]
     pub(crate) fn begin_as(
         tenant: usize,
         address: SocketAddr,
         tool: &'static str,
-        nonce: &str,
+        arguments: Value,
     ) -> Self {
-        let arguments = json!({"nonce": nonce});
         let response = client_of(tenant, address).call(tool, arguments.clone());
         assert_eq!(response["result"]["resultType"], "input_required", "{response}");
-        Self { tenant, tool, arguments, required: response["result"].clone() }
+        Self { tool, tenant, arguments, required: response["result"].clone() }
     }
 
     /// What tells it apart from other calls.

@@ -128,6 +128,13 @@ impl ServerInstance {
         })
     }
 
+    /// Waits until no other replica waits for a call that runs here.
+    pub(crate) async fn finish_replica_requests(&self) {
+        if let Some(peers) = &self.replicas {
+            peers.finish_requests().await;
+        }
+    }
+
     /// Closes the upstream connections and deregisters this replica.
     pub async fn close(&self) {
         if let Some(peers) = &self.replicas {

@@ -413,6 +413,14 @@ impl Reloader {
         Ok(deduplicated(changed.concat()))
     }
 
+    /// Waits until no other replica waits for a call that runs here.
+    pub async fn finish_replica_requests(&self) {
+        let served = self.lock().clone();
+        for served in served {
+            served.finish_replica_requests().await;
+        }
+    }
+
     /// Closes the upstream connections. A running reload is abandoned.
     pub async fn close(&self) {
         self.closing.send_replace(true);

@@ -19,7 +19,7 @@ use creole_config::plan::{ClientScope, HttpPlan};
 use creole_config::{AdminProcess, Plan, ServerInstance, TelemetryExport};
 use creole_gateway::upstream::Affinity;
 use tokio::runtime::Builder;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::admin;
 use super::host::{reloader, start_export};
@@ -103,6 +103,7 @@ async fn listen(
     let notifier = ServiceNotifier::default();
     let drain_delay = http.limits.drain_delay;
     let (reloader, notifier_of_signals) = (Arc::clone(&renewal), notifier.clone());
+    let draining = drain.clone();
     let targets =
         SignalTargets { drain, drain_delay, reloader, reloads, notifier: notifier_of_signals };
     let end_now = signals::listen(targets)
@@ -116,8 +117,12 @@ async fn listen(
             "creole: serving HTTP because of `[http]`; use --stdio to serve stdin and stdout",
         );
     }
+    let drain_timeout = http.limits.drain_timeout;
     let served = async {
-        McpEndpoint::serve(listener, router).await;
+        let deadline = drain_deadline(&draining, drain_timeout);
+        let ((), deadline) = tokio::join!(McpEndpoint::serve(listener, router), deadline);
+        // Calls whose clients wait at other replicas have the same time as those whose clients are connected here.
+        _ = timeout_at(deadline, renewal.finish_replica_requests()).await;
         renewal.close().await;
         export.shut_down().await;
     };
@@ -135,6 +140,12 @@ async fn listen(
         _ = admin.await;
     }
     ended
+}
+
+/// Waits until the server drains. Returns when it must have ended.
+async fn drain_deadline(drain: &Drain, timeout: Duration) -> Instant {
+    drain.wait_for(DrainStage::Draining).await;
+    Instant::now() + timeout
 }
 
 fn limits(http: &HttpPlan) -> HttpLimits {
