@@ -20,6 +20,13 @@ fn state_readiness(admin: &Admin, bearer: &str) -> Value {
     body(&answer)["state"].clone()
 }
 
+/// Whether the overview says that the state is gone.
+#[track_caller]
+fn has_alert(admin: &Admin, bearer: &str) -> bool {
+    let overview = admin.get(bearer, "/overview");
+    overview["alerts"].as_array().unwrap().iter().any(|alert| alert["code"] == "state-down")
+}
+
 /// A configuration with a store.
 fn with_store(store: &ReplicaStore) -> String {
     let seal = format!("{:?}", store.folder().join("seal"));
@@ -68,12 +75,14 @@ fn a_store_that_is_gone_is_reported() {
         state == json!({"up": true})
     };
     assert!(is_up());
+    assert!(!has_alert(&admin, &bearer));
     store.end();
     eventually("the outage is noticed", || {
         let state = state_readiness(&admin, &bearer);
         state["up"] == false && state["down_since"].is_string()
     });
     assert_eq!(admin.get(&bearer, "/state"), view(false));
+    assert!(has_alert(&admin, &bearer));
     store.resume();
     eventually("the end of the outage is noticed", is_up);
 }

@@ -1,5 +1,7 @@
 //! The process at a glance.
 
+mod alerts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -9,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::api::denials;
-use crate::api::upstreams::{self, UpstreamStateName, UpstreamSummary, gauge, pins, total};
+use crate::api::upstreams::{self, UpstreamSummary, gauge, pins, total};
 use crate::http::problem::Problem;
 use crate::live::denials::DenialGroup;
 use crate::live::samples::{Points, Rates, read_counters};
@@ -17,6 +19,7 @@ use crate::request::ApiRequest;
 use crate::routes::Route;
 use crate::settings::Role;
 use crate::{Admin, clock};
+use alerts::Alert;
 
 /// Over what time refusals are shown, and how many groups of them.
 const REFUSAL_SPAN: Duration = Duration::from_secs(60 * 60);
@@ -85,24 +88,6 @@ struct ServerTotals {
     errors: u64,
 }
 
-/// Something that is wrong.
-#[derive(Serialize, JsonSchema)]
-struct Alert {
-    /// `upstream-failed`, `breaker-open`, `tools-withheld`, `config-refused`, `audit-lost`, `state-down` or
-    /// `list-failed`.
-    code: &'static str,
-    /// `info`, `warning` or `error`.
-    severity: &'static str,
-    /// What is wrong, in a sentence.
-    text: String,
-    /// The upstream or server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    /// Since when.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<String>,
-}
-
 /// Refused calls of the last hour.
 #[derive(Serialize, JsonSchema)]
 struct Refusals {
@@ -139,7 +124,7 @@ async fn show(admin: Arc<Admin>, _: ApiRequest) -> Result<Overview, Problem> {
         },
         rates: OverTime { minute, quarter },
         points: OverTime { minute: fine, quarter: coarse },
-        alerts: alerts(&admin, &upstreams, withheld),
+        alerts: alerts::alerts(&admin, &upstreams, &snapshot, withheld),
         upstreams,
         servers: admin
             .host
@@ -164,50 +149,4 @@ fn tasks(snapshot: &Snapshot) -> BTreeMap<String, usize> {
     let series = family.into_iter().flat_map(|family| &family.series);
     let names = series.filter_map(|series| series.labels.first()).map(ToString::to_string);
     names.map(|name| (name.clone(), gauge(snapshot, &table::TASKS, &name, None))).collect()
-}
-
-fn alerts(admin: &Admin, upstreams: &[UpstreamSummary], withheld: usize) -> Vec<Alert> {
-    let mut alerts = Vec::new();
-    if withheld > 0 {
-        let (tools, verb) = if withheld == 1 { ("tool", "is") } else { ("tools", "are") };
-        alerts.push(Alert {
-            code: "tools-withheld",
-            severity: "warning",
-            text: format!("{withheld} changed {tools} {verb} not approved"),
-            target: None,
-            since: None,
-        });
-    }
-    for upstream in upstreams {
-        if upstream.state == UpstreamStateName::Backoff {
-            let reason = upstream.note.as_deref().unwrap_or("no reason is known");
-            alerts.push(Alert {
-                code: "upstream-failed",
-                severity: "warning",
-                text: format!("The upstream {} cannot be used: {reason}", upstream.name),
-                target: Some(upstream.name.clone()),
-                since: None,
-            });
-        }
-    }
-    for upstream in upstreams.iter().filter(|it| it.state == UpstreamStateName::Open) {
-        alerts.push(Alert {
-            code: "breaker-open",
-            severity: "warning",
-            text: format!("The circuit breaker of the upstream {} is open", upstream.name),
-            target: Some(upstream.name.clone()),
-            since: None,
-        });
-    }
-    if let Some(refused) = admin.host.config().refused {
-        let first = refused.diagnostics.first().map_or("", |it| it.message.as_str());
-        alerts.push(Alert {
-            code: "config-refused",
-            severity: "warning",
-            text: format!("The changed configuration was refused: {first}"),
-            target: None,
-            since: Some(clock::text(refused.at)),
-        });
-    }
-    alerts
 }

@@ -41,7 +41,7 @@ async fn state(admin: Arc<Admin>, _: ApiRequest) -> Result<StateView, Problem> {
 }
 
 /// The state of the process.
-fn state_of(admin: &Admin) -> State {
+pub(super) fn state_of(admin: &Admin) -> State {
     let servers = admin.host.servers();
     servers.first().map(|server| server.state.clone()).unwrap_or_default()
 }

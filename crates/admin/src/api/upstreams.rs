@@ -191,7 +191,7 @@ pub(crate) fn summaries(admin: &Admin) -> Vec<UpstreamSummary> {
 }
 
 /// The upstreams of all servers. Servers do not share upstreams, also not those of the same name.
-fn all(admin: &Admin) -> Vec<Arc<Upstream>> {
+pub(super) fn all(admin: &Admin) -> Vec<Arc<Upstream>> {
     let servers = admin.host.servers();
     servers.iter().flat_map(|server| server.federation.upstreams().to_vec()).collect()
 }
