@@ -86,3 +86,22 @@ fn a_store_that_is_gone_is_reported() {
     store.resume();
     eventually("the end of the outage is noticed", is_up);
 }
+
+#[test]
+fn each_replica_knows_the_versions_and_configurations_of_the_others() {
+    let Some(store) = ReplicaStore::valkey() else { return };
+    let start = |config: &str| Admin::start_with(tempfile::tempdir().unwrap(), config, "");
+    let config = with_store(&store);
+    let (one, two) = (start(&config), start(&format!("{config}\n# Another text.\n")));
+    let bearer = one.sign_in();
+    let replicas = || one.get(&bearer, "/replicas")["items"].as_array().unwrap().clone();
+    let is_described = |other: &Value| other["version"] != "";
+    eventually("the other replica", || replicas().get(1).is_some_and(is_described));
+    let [this, other] = <[Value; 2]>::try_from(replicas()).unwrap();
+    assert_eq!((&this["self"], &other["self"]), (&json!(true), &json!(false)));
+    let seen_by_itself = two.get(&two.sign_in(), "/replicas")["items"][0].clone();
+    for member in ["name", "version", "config"] {
+        assert_eq!(other[member], seen_by_itself[member], "{member}");
+        assert_eq!(other[member] == this[member], member == "version", "{member}");
+    }
+}

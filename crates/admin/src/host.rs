@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use creole::Service;
+use creole::internal::replicas::Replicas;
 use creole::serve::http::McpEndpoint;
 use creole::state::State;
 use creole_gateway::federation::Federation;
@@ -24,6 +25,11 @@ pub trait AdminHost: Send + Sync + 'static {
 
     /// The line of the configuration that has this layer, or this rule of a policy. `None` if it has none.
     fn rule_line(&self, _layer: &str, _rule: Option<&str>) -> Option<usize> {
+        None
+    }
+
+    /// The replicas that share the state, if it can be shared.
+    fn replicas(&self) -> Option<Replicas> {
         None
     }
 

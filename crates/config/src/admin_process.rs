@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use creole::auth::{AuthError, AuthSettings, Authenticator};
-use creole::internal::seal::digest;
+use creole::internal::replicas::Replicas;
 use creole::serve::http::{Drain, DrainStage, McpEndpoint};
 use creole_admin::{
     AdminHost, AdminSettings, ConfigView, Diagnostic, LayerView, RefusedConfig, ServerView, Stage,
 };
 use creole_gateway::layers::PinLocation;
-use creole_proto::wire::hex;
 use creole_tools::PackOptions;
 
 use crate::effective_values::effective_values;
@@ -20,7 +19,7 @@ use crate::plan::admin::AdminPlan;
 use crate::plan::http::HttpPlan;
 use crate::plan::layer::LayerPlan;
 use crate::redacted_text::redacted;
-use crate::reload::{RejectedReload, Reloader};
+use crate::reload::{RejectedReload, Reloader, config_digest};
 use crate::rule_lines::rule_line;
 
 /// A running process.
@@ -91,12 +90,16 @@ impl AdminHost for AdminProcess {
             file: self.reloader.file().map(Path::to_path_buf),
             effective: effective_values(&history.plan, http, text.as_deref(), source),
             text,
-            digest: digest_text(history.text.as_deref()),
+            digest: config_digest(history.text.as_deref()),
             loaded: Some(history.loaded),
             refused: history.rejection.as_ref().map(refused),
             accepted_reloads: history.accepted,
             refused_reloads: history.rejected,
         }
+    }
+
+    fn replicas(&self) -> Option<Replicas> {
+        self.reloader.instances().first()?.replicas.clone()
     }
 
     fn pin_locations(&self) -> Vec<PinLocation> {
@@ -135,10 +138,6 @@ fn redact_config(text: &str) -> String {
     redacted(text)
 }
 
-fn digest_text(text: Option<&str>) -> String {
-    text.map(|text| hex(&digest(text.as_bytes()))).unwrap_or_default()
-}
-
 fn refused(rejection: &RejectedReload) -> RefusedConfig {
     let diagnostic = match rejection.error.as_deref() {
         Some(error) => {
@@ -164,7 +163,7 @@ fn refused(rejection: &RejectedReload) -> RefusedConfig {
     RefusedConfig {
         at: rejection.at,
         text: rejection.text.as_deref().map(redact_config),
-        digest: digest_text(rejection.text.as_deref()),
+        digest: config_digest(rejection.text.as_deref()),
         diagnostics: vec![diagnostic],
         restart_needed: rejection.restart_needed.into_iter().map(str::to_owned).collect(),
     }

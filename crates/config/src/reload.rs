@@ -2,7 +2,7 @@
 
 mod history;
 
-pub(crate) use history::{RejectedReload, ReloadHistory};
+pub(crate) use history::{RejectedReload, ReloadHistory, config_digest};
 
 use creole::internal::sync::Mutex as StdMutex;
 use std::collections::{HashMap, HashSet};
@@ -163,6 +163,7 @@ impl Reloader {
             loaded_at,
             _process: process,
         });
+        reloader.describe_replica(config_text(&*reloader.host).as_deref());
         reloader.set_loaded_now();
         reloader
     }
@@ -296,8 +297,18 @@ impl Reloader {
         }
     }
 
+    /// Tells the other replicas which configuration is in force.
+    fn describe_replica(&self, text: Option<&str>) {
+        for replicas in self.instances().iter().filter_map(|instance| instance.replicas.as_ref()) {
+            replicas.describe(env!("CARGO_PKG_VERSION"), config_digest(text));
+        }
+    }
+
     /// Records the outcome of a reload for operators.
     fn record(&self, text: Option<Arc<str>>, outcome: Result<(), &Rejection>) {
+        if outcome.is_ok() {
+            self.describe_replica(text.as_deref());
+        }
         let mut history = self.history.lock();
         match outcome {
             Ok(()) => {

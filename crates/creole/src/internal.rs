@@ -153,8 +153,8 @@ pub mod oauth {
 /// Processes that share a state.
 pub mod replicas {
     pub use crate::replicas::{
-        Registration, ReplicaError, ReplicaRequest, ReplicaResponder, ReplicaResponses, Replicas,
-        Requester,
+        OtherReplica, Registration, ReplicaDescription, ReplicaError, ReplicaRequest,
+        ReplicaResponder, ReplicaResponses, Replicas, Requester,
     };
 }
 

@@ -21,11 +21,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use tokio::sync::{Semaphore, watch};
 
+pub use announcement::{OtherReplica, ReplicaDescription};
 pub use replica_request::{ReplicaRequest, ReplicaResponder, Requester};
 pub use replica_responses::ReplicaResponses;
 
@@ -68,8 +69,10 @@ pub(crate) struct ReplicaShared {
     slots: Arc<Semaphore>,
     metrics: OnceLock<Arc<Metrics>>,
     is_announced: AtomicBool,
-    /// The names of the other replicas that announced themselves.
-    others: Mutex<Vec<String>>,
+    /// What it tells the others about itself.
+    description: watch::Sender<ReplicaDescription>,
+    /// The other replicas that announced themselves.
+    others: Mutex<Vec<OtherReplica>>,
 }
 
 /// Whether other replicas can find this process.
@@ -157,6 +160,8 @@ impl Replicas {
         let name = random_id().ok()?;
         let (registration, presence) = (Mutex::default(), watch::Sender::new(Presence::Absent));
         let slots = Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS));
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let description = ReplicaDescription { started, ..ReplicaDescription::default() };
         Some(Self {
             shared: Arc::new(ReplicaShared {
                 state,
@@ -166,6 +171,7 @@ impl Replicas {
                 slots,
                 metrics: OnceLock::new(),
                 is_announced: AtomicBool::new(false),
+                description: watch::Sender::new(description),
                 others: Mutex::default(),
             }),
         })
@@ -250,8 +256,20 @@ impl Replicas {
         announcement::start(&self.shared, gauge);
     }
 
-    /// The names of the other replicas, as far as they announced themselves.
-    pub(crate) fn others(&self) -> Vec<String> {
+    /// Sets what the others are told about this replica: the version of its program, and the digest of its configuration.
+    pub fn describe(&self, version: &str, config: String) {
+        self.shared.description.send_modify(|description| {
+            (description.version, description.config) = (version.to_owned(), config);
+        });
+    }
+
+    /// What this replica tells the others about itself.
+    pub fn description(&self) -> ReplicaDescription {
+        self.shared.description.borrow().clone()
+    }
+
+    /// The other replicas, as far as they announced themselves, the oldest first.
+    pub fn others(&self) -> Vec<OtherReplica> {
         self.shared.others.lock().clone()
     }
 

@@ -5,6 +5,7 @@ import { bars } from '../charts.js';
 import { count, duration, percent, plural, rate } from '../text.js';
 import { address, button, empty, heading, link, loading, moment, section, setMessage, state } from '../widgets.js';
 import { denialTable } from './denials.js';
+import { replicaTable } from './replica_table.js';
 import { upstreamTable } from './upstream_table.js';
 
 export const title = 'Overview';
@@ -20,7 +21,7 @@ function place(alert) {
   switch (alert.code) {
     case 'upstream-failed': case 'breaker-open': case 'list-failed': return address(['upstreams', alert.target ?? '']);
     case 'tools-withheld': return '#/approvals';
-    case 'config-refused': return '#/config';
+    case 'config-refused': case 'config-differs': return '#/config';
     default: return null;
   }
 }
@@ -45,6 +46,9 @@ export function page({ until }) {
   const upstreams = upstreamTable();
   const noUpstreams = empty('No upstreams', 'This process serves its own tools. Add [upstreams.NAME] to the configuration to put other servers behind it.');
   const denials = denialTable('Refusals of the last hour');
+  const replicas = replicaTable();
+  const ofReplicas = section('Replicas', replicas.node);
+  ofReplicas.hidden = true;
   const refused = h('div', { class: 'stack' });
   let range = 'minute';
   /** @type {any} */
@@ -84,8 +88,9 @@ export function page({ until }) {
     shown.show(() => h('div', { class: 'sections' }, h('div', { class: 'stack' }, health, alerts),
       h('dl', { class: 'tiles' }, Object.values(tiles).map((it) => it.node)),
       h('section', { 'aria-labelledby': 'traffic' }, h('div', { class: 'page-head' }, h('h2', { id: 'traffic' }, 'Calls'), ranges), chart),
-      section('Upstreams', upstreams.node, noUpstreams), section('Refusals of the last hour', denials.node, refused)));
+      section('Upstreams', upstreams.node, noUpstreams), ofReplicas, section('Refusals of the last hour', denials.node, refused)));
   };
   poll('/overview', 1000, until, draw, (error) => shown.fail(error));
+  poll('/replicas', 5000, until, ({ items }) => { replicas.update(items); ofReplicas.hidden = items.length < 2; }, () => undefined);
   return [heading('Overview'), shown.node];
 }

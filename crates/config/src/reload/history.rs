@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use creole::internal::seal::digest;
+use creole_proto::wire::hex;
+
 use crate::{ConfigError, Plan};
 
 /// The plan in force, and the reloads so far.
@@ -19,6 +22,11 @@ pub(crate) struct ReloadHistory {
     pub(crate) rejected: u64,
     /// The last rejection, unless a later reload was accepted.
     pub(crate) rejection: Option<RejectedReload>,
+}
+
+/// The SHA-256 of the text of a configuration, in hexadecimal digits. Empty without a text.
+pub(crate) fn config_digest(text: Option<&str>) -> String {
+    text.map(|text| hex(&digest(text.as_bytes()))).unwrap_or_default()
 }
 
 /// A rejected reload.

@@ -1,11 +1,12 @@
-//! What a replica announces of itself in a log from time to time: its name, and the newest format of records that it
-//! reads. By the log, each replica knows how many there are, and which format all of them read.
+//! What a replica announces of itself in a log from time to time: its name, the newest format of records that it reads,
+//! its version and its configuration. By the log, each replica knows the others, and which format all of them read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, timeout};
 
 use super::{HEARTBEAT, ReplicaShared};
 use crate::state::{LogRetention, State, StateError};
@@ -29,23 +30,58 @@ const SPACING: Duration = Duration::from_millis(200);
 /// What precedes the name of a replica that leaves.
 const LEFT: &str = "-";
 
+/// What a replica tells the others about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplicaDescription {
+    /// The version of its program.
+    pub version: String,
+    /// The SHA-256 of its configuration, in hexadecimal digits.
+    pub config: String,
+    /// When it started, in seconds since 1970.
+    pub started: u64,
+}
+
+/// Another replica.
+#[derive(Clone, Debug)]
+pub struct OtherReplica {
+    /// Its name.
+    pub name: String,
+    /// What it tells about itself.
+    pub description: ReplicaDescription,
+    /// Since when this process knows it with this configuration.
+    pub config_since: Instant,
+}
+
+/// An entry of the log.
+#[derive(Serialize, Deserialize)]
+struct AnnouncementEntry {
+    name: String,
+    /// The newest format of records that it reads.
+    format: u8,
+    #[serde(flatten)]
+    description: ReplicaDescription,
+}
+
 /// Announces the replica until its last handle is dropped, and shows the number of replicas. Must be called within a
 /// tokio runtime.
 pub(super) fn start(shared: &Arc<ReplicaShared>, count: Option<Gauge>) {
-    let shared = Arc::downgrade(shared);
+    let (mut described, shared) = (shared.description.subscribe(), Arc::downgrade(shared));
     let show = move |number| count.iter().for_each(|gauge| gauge.set(number));
     show(1);
     tokio::spawn(async move {
         let mut known = KnownReplicas::default();
         while let Some(shared) = shared.upgrade() {
             // While the state fails, what is known stays. The failure has metrics of its own.
-            if known.update(&shared.state, &shared.name).await.is_ok() {
+            let description = described.borrow_and_update().clone();
+            if known.update(&shared.state, &shared.name, description).await.is_ok() {
                 show(i64::try_from(known.count().max(1)).unwrap_or(i64::MAX));
                 known.choose_format(&shared.state);
                 *shared.others.lock() = known.others(&shared.name);
             }
             drop(shared);
-            sleep(known.interval()).await;
+            // A change is announced at once. At the end of the replica there is no more of them.
+            _ = timeout(known.interval(), described.changed()).await;
         }
     });
 }
@@ -69,13 +105,22 @@ struct KnownReplicas {
 struct Announcement {
     read_at: Instant,
     newest_format: u8,
+    description: ReplicaDescription,
+    /// When the first announcement with this configuration was read.
+    config_since: Instant,
 }
 
 impl KnownReplicas {
     /// Announces this replica, and reads what the others announced since.
-    async fn update(&mut self, state: &State, name: &str) -> Result<(), StateError> {
-        let entry = format!("{name} {}", state.formats().newest);
-        state.append(LOG, entry.into(), RETENTION).await?;
+    async fn update(
+        &mut self,
+        state: &State,
+        name: &str,
+        description: ReplicaDescription,
+    ) -> Result<(), StateError> {
+        let (name, format) = (name.to_owned(), state.formats().newest);
+        let entry = serde_json::to_vec(&AnnouncementEntry { name, format, description });
+        state.append(LOG, entry.unwrap_or_default().into(), RETENTION).await?;
         let mut read = state.read_after(LOG, self.read_up_to, RETENTION.entries).await;
         if let Err(StateError::Trimmed { resume_after }) = read {
             self.read_up_to = resume_after;
@@ -90,19 +135,33 @@ impl KnownReplicas {
         Ok(())
     }
 
-    /// The names of all but this one.
-    fn others(&self, own: &str) -> Vec<String> {
-        self.replicas.keys().filter(|name| *name != own).cloned().collect()
+    /// All but this one, the oldest first.
+    fn others(&self, own: &str) -> Vec<OtherReplica> {
+        let others = self.replicas.iter().filter(|(name, _)| *name != own);
+        let mut others: Vec<_> = others
+            .map(|(name, announced)| OtherReplica {
+                name: name.clone(),
+                description: announced.description.clone(),
+                config_since: announced.config_since,
+            })
+            .collect();
+        others.sort_by(|a, b| {
+            (a.description.started, &a.name).cmp(&(b.description.started, &b.name))
+        });
+        others
     }
 
     fn apply(&mut self, entry: &str) {
         if let Some(name) = entry.strip_prefix(LEFT) {
             self.replicas.remove(name);
-        } else if let Some((name, format)) = entry.split_once(' ')
-            && let Ok(newest_format) = format.parse()
-        {
-            let announcement = Announcement { read_at: Instant::now(), newest_format };
-            self.replicas.insert(name.to_owned(), announcement);
+        } else if let Ok(entry) = serde_json::from_str::<AnnouncementEntry>(entry) {
+            let AnnouncementEntry { name, format: newest_format, description } = entry;
+            let read_at = Instant::now();
+            let before = self.replicas.get(&name);
+            let before = before.filter(|before| before.description.config == description.config);
+            let config_since = before.map_or(read_at, |before| before.config_since);
+            let announcement = Announcement { read_at, newest_format, description, config_since };
+            self.replicas.insert(name, announcement);
         }
     }
 

@@ -205,6 +205,31 @@ async fn replicas_count_each_other() {
     eventually("one has ended", || count(&one) == is(1)).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn replicas_know_each_others_configuration_and_since_when() {
+    let state = State::default();
+    let replica = |config: &str| {
+        let replica = Replicas::new(state.clone()).unwrap();
+        replica.describe("1.2.3", config.to_owned());
+        replica.announce(&Arc::default());
+        replica
+    };
+    let (one, two) = (replica("old"), replica("old"));
+    let seen = || one.others().into_iter().next();
+    eventually("the other replica", || seen().is_some()).await;
+    let known = seen().unwrap();
+    assert_eq!(known.name, two.name());
+    assert_eq!(known.description, two.description());
+    assert_eq!((&*known.description.version, &*known.description.config), ("1.2.3", "old"));
+    // Further announcements of the same configuration change nothing.
+    advance(HEARTBEAT_TTL * 4).await;
+    delay(HEARTBEAT_TTL).await;
+    assert_eq!(seen().unwrap().config_since, known.config_since);
+    two.describe("1.2.3", "new".to_owned());
+    eventually("the new one", || seen().is_some_and(|it| it.description.config == "new")).await;
+    assert!(seen().unwrap().config_since > known.config_since);
+}
+
 const OLD: RecordFormats = RecordFormats { oldest: 1, newest: 1 };
 const NEW: RecordFormats = RecordFormats { oldest: 1, newest: 2 };
 

@@ -15,8 +15,8 @@ use crate::{Admin, clock};
 /// Something that is wrong.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Alert {
-    /// `upstream-failed`, `breaker-open`, `tools-withheld`, `config-refused`, `audit-lost`, `state-down` or
-    /// `list-failed`.
+    /// `upstream-failed`, `breaker-open`, `tools-withheld`, `config-refused`, `config-differs`, `audit-lost`,
+    /// `state-down` or `list-failed`.
     code: &'static str,
     /// `info`, `warning` or `error`.
     severity: &'static str,
@@ -64,6 +64,7 @@ pub(super) fn alerts(
     alerts.extend(upstreams.iter().filter_map(upstream_unusable));
     alerts.extend(lists_failed(admin));
     alerts.extend(config_refused(admin));
+    alerts.extend(config_differs(admin));
     alerts
 }
 
@@ -122,4 +123,16 @@ fn config_refused(admin: &Admin) -> Option<Alert> {
     let first = refused.diagnostics.first().map_or("", |it| it.message.as_str());
     let text = format!("The changed configuration was refused: {first}");
     Some(Alert::warning("config-refused", text).since(Some(refused.at)))
+}
+
+fn config_differs(admin: &Admin) -> Option<Alert> {
+    let names = process::replicas::with_other_config(admin);
+    let first = names.first()?;
+    let text = match names.len() {
+        1 => format!("The replica {first} has another configuration than this one"),
+        count => {
+            format!("{count} replicas have another configuration than this one, such as {first}")
+        }
+    };
+    Some(Alert::warning("config-differs", text))
 }

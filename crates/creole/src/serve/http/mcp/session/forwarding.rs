@@ -111,11 +111,11 @@ impl Session {
     }
 
     fn send_to_all(&self, peers: &Replicas, request: &Bytes) {
-        for home in peers.others().into_iter().take(MAX_REPLICAS) {
+        for other in peers.others().into_iter().take(MAX_REPLICAS) {
             let Ok(slot) = SENT_TO_ALL.try_acquire() else { return };
             let (peers, target, request) = (peers.clone(), target(&self.id), request.clone());
             tokio::spawn(async move {
-                let sending = forwarded_message::request(&peers, &home, &target, request);
+                let sending = forwarded_message::request(&peers, &other.name, &target, request);
                 // Most replicas have no stream of the session.
                 _ = timeout(FORWARD_TIMEOUT, sending).await;
                 drop(slot);
