@@ -117,7 +117,10 @@ impl Postgres {
     #[track_caller]
     pub fn signal_all(&mut self, name: &str) {
         let id = self.process.as_mut().expect("it runs").child().id();
-        let script = format!("kill -s {name} {id} $(cat /proc/{id}/task/{id}/children)");
+        // The process of a connection may end meanwhile.
+        let script = format!(
+            "kill -s {name} {id} || exit 1; kill -s {name} $(cat /proc/{id}/task/{id}/children) 2>&-; true"
+        );
         let sent = Command::new("sh").args(["-c", &script]).status();
         assert!(sent.is_ok_and(|sent| sent.success()), "the signal {name} cannot be sent");
     }
