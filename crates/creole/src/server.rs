@@ -404,9 +404,13 @@ impl Service {
     ) -> (BoxFuture<'static, Outcome>, Canceller) {
         let (core, modes) = (self.current().load_full(), self.modes());
         let telemetry = (!modes.is_empty()).then(|| {
-            let facts = RequestFacts::default();
-            core.telemetry
-                .follow_call(modes, &started, &origin.principal, Some(&facts), || facts.clone())
+            core.telemetry.follow_call(
+                modes,
+                &started,
+                &origin.principal,
+                None,
+                RequestFacts::default,
+            )
         });
         core.start_call(started, channel, origin, telemetry)
     }

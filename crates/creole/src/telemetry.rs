@@ -153,20 +153,8 @@ impl Telemetry {
         if !self.modes().contains(Modes::RECORDS) {
             return None;
         }
-        let facts = RequestFacts { via: Via::Gateway, ..RequestFacts::default() };
-        let record = self.start_record(NewRecord {
-            server: &Arc::from(""),
-            method,
-            target,
-            rules,
-            principal: &Principal::local(),
-            facts: &facts,
-            trace: self.trace_of_work(earlier),
-            client: || None,
-            earlier,
-            redactor: None,
-        });
-        record.map(RecordGuard::start)
+        let trace = self.trace_of_work(earlier);
+        self.start_own_work(Via::Gateway, method, target, rules, trace, earlier)
     }
 
     /// The record of a request of another replica, at which a client returned for its call, if a reader wants it. The
@@ -180,17 +168,31 @@ impl Telemetry {
         if ![Modes::RECORDS, Modes::TRACES].iter().all(|mode| self.modes().contains(*mode)) {
             return None;
         }
-        let facts = RequestFacts { via: Via::Replica, ..RequestFacts::default() };
+        let trace = trace.into_work()?;
+        self.start_own_work(Via::Replica, method, target, Rules::CANONICAL, Some(trace), None)
+    }
+
+    /// The record of work without a client, if a reader wants it.
+    fn start_own_work(
+        &self,
+        via: Via,
+        method: &'static str,
+        target: &str,
+        rules: &'static Rules,
+        trace: Option<CallTrace>,
+        earlier: Option<EarlierCall>,
+    ) -> Option<RecordGuard> {
+        let facts = RequestFacts { via, ..RequestFacts::default() };
         let record = self.start_record(NewRecord {
             server: &Arc::from(""),
             method,
             target,
-            rules: Rules::CANONICAL,
+            rules,
             principal: &Principal::local(),
             facts: &facts,
-            trace: Some(trace.into_work()?),
+            trace,
             client: || None,
-            earlier: None,
+            earlier,
             redactor: None,
         });
         record.map(RecordGuard::start)
