@@ -68,7 +68,7 @@ impl EventStream {
         }
     }
 
-    /// Asserts that no message arrives within this time, and that the stream goes on.
+    /// Asserts that no message arrives within this time, and that the stream stays open.
     #[track_caller]
     pub(crate) fn is_silent_for(&mut self, time: Duration) {
         assert!(self.within(time).is_err(), "a message came twice, or the stream ended");

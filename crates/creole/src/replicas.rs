@@ -256,16 +256,11 @@ impl Replicas {
         announcement::start(&self.shared, gauge);
     }
 
-    /// Sets what the others are told about this replica: the version of its program, and the digest of its configuration.
+    /// Sets what this replica announces of itself: the version of its program, and the digest of its configuration.
     pub fn describe(&self, version: &str, config: String) {
         self.shared.description.send_modify(|description| {
             (description.version, description.config) = (version.to_owned(), config);
         });
-    }
-
-    /// What this replica tells the others about itself.
-    pub fn description(&self) -> ReplicaDescription {
-        self.shared.description.borrow().clone()
     }
 
     /// The other replicas, as far as they announced themselves, the oldest first.

@@ -48,11 +48,11 @@ impl StoreClock {
         let (mut fastest, began): (Option<Reading>, _) = (None, Instant::now());
         for _ in 0..ATTEMPTS {
             let asked = Instant::now();
-            let Some(told) = ask().await else { break };
+            let Some(answer) = ask().await else { break };
             let (at, latency) = (Instant::now(), asked.elapsed());
             if fastest.is_none_or(|reading| latency < reading.latency) {
                 // The store told the time about in the middle between question and answer.
-                fastest = Some(Reading { time: told + latency / 2, at, latency });
+                fastest = Some(Reading { time: answer + latency / 2, at, latency });
             }
             if latency <= MAX_LATENCY || began.elapsed() >= MAX_TIME {
                 break;

@@ -55,7 +55,8 @@ impl Via {
         }
     }
 
-    /// Whether nobody called here: the gateway works for itself, or for a call that another replica has a record of.
+    /// Whether no client called this process: the gateway works for itself, or for a call of which another replica has the
+    /// record.
     pub fn is_own_work(self) -> bool {
         matches!(self, Self::Gateway | Self::Replica)
     }

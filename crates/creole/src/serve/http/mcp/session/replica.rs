@@ -1,8 +1,8 @@
 //! Resumes a session's stream that another replica has.
 //!
 //! The stream of a call has one holder, which reads it to its end for the requested replica. Each replica has a stream
-//! for the messages that belong to no call: the requested replica gets the events that the client missed, and goes on with
-//! its own stream.
+//! for the messages that belong to no call: the requested replica gets the events that the client missed, and continues
+//! with its own stream.
 //!
 //! The id of an event names the replica that has it, so nothing has to be saved before a client requests it.
 
